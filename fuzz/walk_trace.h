@@ -91,7 +91,7 @@ static void walk_gpu(struct walker *w)
     must(gpu_bars(t, &(struct gpu_bars_to){w, walk_track, walk_bar}, NULL) == TARE_OK);
     struct gpu_profile p;
     struct buf text = BUF_INIT;
-    if (gpu_sum(t, &p, NULL) != TARE_OK) return;
+    if (gpu_sum(&t, 1, &p, NULL) != TARE_OK) return;
     must(gpu_profile_write(&p, &text, NULL) == TARE_OK);
     for (size_t i = 0; i < p.devices.n; i++) {
         const struct gpu_card *d = p.devices.at[i];

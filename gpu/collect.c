@@ -131,6 +131,10 @@ static void collect(bool flush, bool forced)
     }
     empty_buffers();
     if (!flush) return;
+    if (forced)
+        guard_end(it.book);
+    else
+        guard_look(it.book);
     book_clock(it.book, it.cupti);
     book_flush(it.book);
 }

@@ -52,6 +52,15 @@ static bool take_times(const struct decoding *d, const uint8_t *from, size_t at,
     return false;
 }
 
+/* An operation that took its turn on the GPU: the guard counts them. */
+static void put_operation(const struct decoding *d, const struct gpu_record *r)
+{
+    uint64_t end = r->v[0] + r->v[1];
+    d->book->operations++;
+    if (end > d->book->last_end) d->book->last_end = end;
+    book_put(d->book, r);
+}
+
 static void put_kernel(const struct decoding *d, const uint8_t *k)
 {
     struct gpu_record r = {.kind = GPU_KERNEL};
@@ -64,7 +73,8 @@ static void put_kernel(const struct decoding *d, const uint8_t *k)
         r.KERNEL.node = at64(k, 144);
         r.KERNEL.graph = at32(k, 156);
     }
-    book_put(d->book, &r);
+    d->book->graph_nodes += r.KERNEL.graph != 0;
+    put_operation(d, &r);
 }
 
 static void put_copy(const struct decoding *d, const uint8_t *c)
@@ -78,7 +88,7 @@ static void put_copy(const struct decoding *d, const uint8_t *c)
     r.COPY.id = at32(c, peer ? 60 : 44);
     if (peer) r.COPY.peer = 1 + at32(c, 52);
     if (d->cupti->version >= CUPTI_11_1) r.COPY.graph = at32(c, peer ? 80 : 72);
-    book_put(d->book, &r);
+    put_operation(d, &r);
 }
 
 static void put_set(const struct decoding *d, const uint8_t *m)
@@ -90,7 +100,7 @@ static void put_set(const struct decoding *d, const uint8_t *m)
     r.SET.bytes = at64(m, 8);
     r.SET.id = at32(m, 44);
     if (d->cupti->version >= CUPTI_11_1) r.SET.graph = at32(m, 72);
-    book_put(d->book, &r);
+    put_operation(d, &r);
 }
 
 static void put_graph(const struct decoding *d, const uint8_t *g)
@@ -100,7 +110,7 @@ static void put_graph(const struct decoding *d, const uint8_t *g)
     r.GRAPH.lane = lane_of(d->book, at32(g, 24), at32(g, 32), at32(g, 36));
     r.GRAPH.id = at32(g, 4);
     r.GRAPH.graph = at32(g, 28);
-    book_put(d->book, &r);
+    put_operation(d, &r);
 }
 
 /* "cudaLaunchKernel_v7000" is cudaLaunchKernel to its users. */
@@ -131,6 +141,20 @@ static void put_call(const struct decoding *d, const uint8_t *a)
     book_put(d->book, &r);
 }
 
+/* What would not be without us: flushes, instrumentation, buffers. Compiling and loading is the program's. */
+static bool is_tracing(uint64_t what)
+{
+    enum {
+        FLUSH = 1 << 16,
+        INSTRUMENTATION = 2 << 16,
+        RESOURCE = 3 << 16,
+        COMMAND_BUFFER = 6 << 16,
+        REQUEST = 7 << 16
+    };
+    return what == FLUSH || what == INSTRUMENTATION || what == RESOURCE || what == COMMAND_BUFFER ||
+           what == REQUEST;
+}
+
 static void put_overhead(const struct decoding *d, const uint8_t *o)
 {
     struct gpu_record r = {.kind = GPU_OVERHEAD};
@@ -138,6 +162,7 @@ static void put_overhead(const struct decoding *d, const uint8_t *o)
     if (!take_times(d, o, 24, &r)) return;
     r.OVERHEAD.what = at32(o, 4);
     r.OVERHEAD.thread = at32(o, 16);
+    if (is_tracing(r.OVERHEAD.what)) d->book->overhead_ns += r.OVERHEAD.duration;
     book_put(d->book, &r);
 }
 

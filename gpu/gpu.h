@@ -5,6 +5,7 @@
  *   collect.c     CUPTI's buffers, and the thread that empties them       decode.c      a buffer -> records
  *   nvtx.c        ranges of the program, queued for the same thread       book.c        records -> chunks of the trace
  *   host.c        what the launching threads do meanwhile                 block.c       a block of a running program
+ *   guard.c       whether the record is still whole                       rank.c        who this process is in a job
  *
  * It lives in other people's programs: it prints nothing, ends nothing and waits for nothing on their threads. What
  * cannot be done is a NOTE in the trace. Only the collecting thread touches the book; CUPTI's threads and the program's
@@ -28,6 +29,7 @@ struct gpu_options {
     const char *trace, *cupti;
     bool calls;        /* launches, copies and synchronisation as the host sees them */
     bool whole_graphs; /* one record a launch of a graph */
+    bool auto_graphs;  /* .. once records of its kernels cost too much */
     bool late;         /* the program has used the GPU already */
     bool shared;       /* without a subscription: another has one and does not use it */
 };
@@ -35,6 +37,7 @@ struct gpu_options {
 /* ---- inject.c ---- */
 bool recording_begin(const struct gpu_options *o, char *why, size_t why_bytes);
 bool recording_end(const struct gpu_options *o); /* false: CUPTI does not give back what it has */
+void inject_again(void); /* our buffers and kinds, whoever changed them; on the collecting thread */
 
 /* CUPTI's clock is the wall clock, which can be set while we record. Stamps are told as if it had not been: those from
  * before, as far as they still come, and those from now on have each what is added to them. */
@@ -61,6 +64,8 @@ struct book {
     struct book_clock clock;
     uint64_t call_names[3][CALL_IDS]; /* by domain and id; 0: not asked yet */
     uint64_t dropped, untimed, unread, unwritten, ranges_lost, told_losses;
+    /* For the guard: operations decoded, of them kernels of graphs; the latest end; what CUPTI says it cost. */
+    uint64_t operations, graph_nodes, last_end, overhead_ns;
 };
 tare_status book_open(struct book *b, const char *path, tare_error *err);
 bool book_put(struct book *b, const struct gpu_record *r); /* false: lost, and counted */
@@ -92,6 +97,16 @@ void collect_abandon(void); /* in a forked child */
 void host_watch(struct book *b, uint32_t thread); /* one that launches: its name is booked */
 void host_look(struct book *b);
 void host_forget(void); /* all of them */
+
+/* ---- rank.c ---- */
+void rank_tell(struct book *b);
+
+/* ---- guard.c: called after each flush, on the collecting thread ---- */
+cupti_callback_fn guard_callback;
+/* Without a subscriber nobody tells of launches: then no hole is looked for. */
+void guard_start(const struct cupti *c, void *subscriber, const struct book *b, bool auto_graphs);
+void guard_look(struct book *b);
+void guard_end(struct book *b); /* at the program's end, after the last flush */
 
 /* ---- nvtx.c: ranges on the program's threads ---- */
 void nvtx_use(const struct cupti *c); /* kernels can be joined to ranges from now on */

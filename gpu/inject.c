@@ -14,7 +14,8 @@ __attribute__((visibility("default"))) int InitializeInjection(void);
 enum { END_MS = 60000 }; /* a block's end waits no longer than that for CUPTI */
 static struct cupti cupti;
 static struct book book;
-static void *subscriber; /* NULL: not subscribed */
+static struct gpu_options options; /* of the recording under way */
+static void *subscriber;           /* NULL: not subscribed */
 
 /* Kinds that are recorded always. A kind that this CUPTI lacks is left out. Not among them: SYNCHRONIZATION, which
  * makes a launch-bound program 1.4 times slower (H200, CUDA 13.0; all others together 1.1); the calls that wait tell as
@@ -42,6 +43,7 @@ static void read_options(struct gpu_options *o)
     o->cupti = secure_getenv("TARE_CUPTI");
     o->calls = !calls || strcmp(calls, "0") != 0;
     o->whole_graphs = graphs && strcmp(graphs, "graph") == 0;
+    o->auto_graphs = graphs && strcmp(graphs, "auto") == 0;
 }
 
 struct call_set {
@@ -108,15 +110,10 @@ static void enable_kinds(const struct gpu_options *o)
 static void disable_kinds(const struct gpu_options *o)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) cupti.disable(kinds[i]);
-    if (o->whole_graphs) cupti.disable(CUPTI_GRAPH_TRACE);
+    if (o->whole_graphs || o->auto_graphs) cupti.disable(CUPTI_GRAPH_TRACE);
     for (size_t i = 0; o->calls && i < sizeof call_sets / sizeof *call_sets; i++)
         disable_calls(&call_sets[i], o->late);
     cupti.disable(CUPTI_EXTERNAL_CORRELATION);
-}
-
-static void no_callback(void *user, int domain, uint32_t id, const void *data)
-{
-    (void)user, (void)domain, (void)id, (void)data;
 }
 
 /* Only one tool at a time may have CUPTI: said by name where CUPTI knows it. */
@@ -124,8 +121,8 @@ static bool subscribe(char *why, size_t why_bytes)
 {
     char other[256] = "";
     struct cupti_subscriber_params p = {sizeof p, "tare", other, sizeof other};
-    int result = cupti.subscribe_v2 ? cupti.subscribe_v2(&subscriber, no_callback, NULL, &p)
-                                    : cupti.subscribe(&subscriber, no_callback, NULL);
+    int result = cupti.subscribe_v2 ? cupti.subscribe_v2(&subscriber, guard_callback, NULL, &p)
+                                    : cupti.subscribe(&subscriber, guard_callback, NULL);
     if (result == CUPTI_OK) return true;
     const char *text = NULL;
     subscriber = NULL;
@@ -141,6 +138,25 @@ static bool subscribe(char *why, size_t why_bytes)
     return false;
 }
 
+/* Buffers before kinds: the first record may come at once. */
+static int record(void)
+{
+    int result = cupti.register_callbacks(collect_request, collect_complete);
+    if (result == CUPTI_OK) enable_kinds(&options);
+    return result;
+}
+
+void inject_again(void)
+{
+    int result = record();
+    nvtx_use(&cupti);
+    if (result == CUPTI_OK)
+        book_note(&book, "launches were seen and nothing of them was recorded: another tool in the process took "
+                         "CUPTI's buffers; they are taken back");
+    else
+        book_note(&book, "another tool in the process took CUPTI's buffers; they cannot be had back: error %d", result);
+}
+
 /* The order is CUPTI's: the kind of thread numbers and the buffers are settled before anything is enabled,
  * as the first record may come at once. */
 static bool set_up(const struct gpu_options *o, char *why, size_t why_bytes)
@@ -151,12 +167,13 @@ static bool set_up(const struct gpu_options *o, char *why, size_t why_bytes)
     if (!o->shared && !subscribe(why, why_bytes)) return false;
     if (cupti.thread_id_type) cupti.thread_id_type(CUPTI_THREAD_ID_SYSTEM);
     cupti.set_attribute(CUPTI_ATTR_ZEROED_BUFFER, &size, &zeroed);
-    int result = cupti.register_callbacks(collect_request, collect_complete);
+    options = *o;
+    int result = record();
     if (result != CUPTI_OK) {
         snprintf(why, why_bytes, "CUPTI takes no buffers: error %d", result);
         return false;
     }
-    enable_kinds(o);
+    guard_start(&cupti, subscriber, &book, o->auto_graphs);
     book_note(&book, "CUPTI %u from %s", cupti.version, cupti.path);
     book_clock(&book, &cupti);
     book_flush(&book);
@@ -187,6 +204,7 @@ bool recording_begin(const struct gpu_options *o, char *why, size_t why_bytes)
         snprintf(why, why_bytes, "%s", err.text);
         return false;
     }
+    rank_tell(&book);
     if (o->late) book_note_late(&book);
     if (!set_up(o, why, why_bytes)) {
         give_up_subscription();

@@ -44,6 +44,11 @@ struct run_command { /* what a user asked for */
 /* Lists grow while options are read, so the pointers into them are taken only afterwards. */
 static int read_args(struct run_command *a, int argc, char **argv)
 {
+    static const struct opt_choice graphs[] = {
+        {"node", GRAPHS_NODE, "each kernel of a graph"},
+        {"graph", GRAPHS_GRAPH, "one record a launch: cheaper, without its kernels"},
+        {"auto", GRAPHS_AUTO, "node; graph once CUPTI costs more than 5 % of the time"},
+        {NULL, 0, NULL}};
     struct watch_options *o = &a->watch;
     const struct opt rows[] = {
         OPT_GROUP("Watching"),
@@ -54,8 +59,7 @@ static int read_args(struct run_command *a, int argc, char **argv)
         OPT_GROUP("GPU"),
         OPT_FLAG(0, "gpu", &o->gpu.on,
                  "record each kernel, copy and launch of a CUDA program; `tare report --gpu` shows them"),
-        OPT_FLAG(0, "gpu-graphs", &o->gpu.whole_graphs,
-                 "a CUDA graph as one record a launch: cheaper, without its kernels"),
+        OPT_ENUM(0, "gpu-graphs", &o->gpu.graphs, graphs, "how CUDA graphs are recorded"),
         OPT_FLAG(0, "no-gpu-calls", &o->gpu.no_calls,
                  "only kernels and copies: cheaper, without the reasons of idle time"),
         OPT_GROUP("Alerts"),

@@ -373,6 +373,14 @@ static double correlation_time(const struct bits *b)
     return 1 + 2 * sum;
 }
 
+struct interval stats_share_interval(double share, double n, double level)
+{
+    double z = stats_normal_quantile((1 + level) / 2), zz = z * z / n;
+    double mid = (share + zz / 2) / (1 + zz),
+           half = z / (1 + zz) * sqrt(share * (1 - share) / n + zz / (4 * n));
+    return (struct interval){share, fmin(fmax(mid - half, 0), share), fmax(fmin(mid + half, 1), share)};
+}
+
 tare_status stats_n_eff(const double *x, size_t n, double *out, tare_error *err)
 {
     double middle;

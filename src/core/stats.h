@@ -41,6 +41,9 @@ struct stats_sample {
 struct interval stats_quantile_interval_sorted(const double *x, size_t n, double n_eff, double q,
                                                double level);
 
+/* Wilson's interval of a share of n (independent) ones: sensible at 0 and 1, too. */
+struct interval stats_share_interval(double share, double n, double level);
+
 /* How many independent samples a series in time order is worth: autocorrelation of "at most the median",
  * summed in pairs while positive. Between 1 and n. Of very long series (130,000 and more) only the lags up to
  * 2^34 / n are looked at, so that the worst case stays under a second or so. */

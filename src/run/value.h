@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "core/arena.h"
+#include "core/interval.h"
 
 struct known_u64 {
     bool known;
@@ -62,6 +63,13 @@ struct run_estimate {
 static inline struct run_estimate run_estimate(double value, double lo, double hi)
 {
     return (struct run_estimate){true, value, {true, lo}, {true, hi}};
+}
+
+/* As it was computed: an end that nothing bounds is unknown. */
+static inline struct run_estimate run_estimate_of(struct interval i)
+{
+    struct known_f64 value = known_if_finite(i.value);
+    return (struct run_estimate){value.known, value.v, known_if_finite(i.lo), known_if_finite(i.hi)};
 }
 
 struct run_samples { /* single values in the order they were taken */

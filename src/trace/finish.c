@@ -65,6 +65,7 @@ static void finish_process(struct trace *t, struct loaded_process *p)
     p->pub.pid = i->pid;
     p->pub.parent_pid = i->parent_pid;
     p->pub.start_unix_ns = i->begun_unix_ns;
+    p->pub.start_raw_ns = i->begun_raw_ns;
     p->pub.start_ns = i->begun_raw_ns > t->begun_raw_ns ? i->begun_raw_ns - t->begun_raw_ns : 0;
     p->pub.end_ns = p->pub.start_ns;
     if (p->pairs.n) {

@@ -22,7 +22,7 @@ enum gpu_kind {
 
 struct gpu_record {
     enum gpu_kind kind;
-    const char *text; /* NAME, DEVICE, NOTE, THREAD; not NUL-terminated */
+    const char *text; /* NAME, DEVICE, NOTE, THREAD, RANK; not NUL-terminated */
     size_t text_bytes;
     union {
         uint64_t v[12];

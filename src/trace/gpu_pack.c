@@ -16,7 +16,8 @@ static const uint8_t codings[GPU_KINDS][12] = {
 
 static bool has_text(unsigned kind)
 {
-    return kind == GPU_NAME || kind == GPU_DEVICE || kind == GPU_NOTE || kind == GPU_THREAD;
+    return kind == GPU_NAME || kind == GPU_DEVICE || kind == GPU_NOTE || kind == GPU_THREAD ||
+           kind == GPU_RANK;
 }
 
 bool gpu_has_time(enum gpu_kind kind)

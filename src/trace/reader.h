@@ -25,6 +25,7 @@ struct trace_process {
     uint32_t pid, parent_pid;
     const char *command;             /* argv joined by blanks */
     uint64_t start_unix_ns;          /* wall clock when recording began */
+    uint64_t start_raw_ns;           /* its machine's CLOCK_MONOTONIC_RAW then */
     uint64_t start_ns, end_ns;       /* on the trace's time axis */
     uint32_t mode;                   /* enum tare_mode bits */
     uint32_t clock;                  /* enum tare_clock */

@@ -37,13 +37,14 @@ static void plain_name(char out[PATH_MAX], const char *named)
 
 void watch_gpu_environment(const struct watch_gpu *g, const char *named)
 {
-    static const char *const graphs[] = {"node", "graph"};
+    static const char *const graphs[] = {
+        [GRAPHS_NODE] = "node", [GRAPHS_GRAPH] = "graph", [GRAPHS_AUTO] = "auto"};
     char trace[PATH_MAX];
     if (!g->library[0] || !named) return;
     plain_name(trace, named);
     setenv("CUDA_INJECTION64_PATH", g->library, 1);
     setenv("NVTX_INJECTION64_PATH", g->library, 1);
     setenv("TARE_GPU_TRACE", trace, 1);
-    setenv("TARE_GPU_GRAPHS", graphs[g->whole_graphs], 1);
+    setenv("TARE_GPU_GRAPHS", graphs[g->graphs], 1);
     setenv("TARE_GPU_CALLS", g->no_calls ? "0" : "1", 1);
 }

@@ -8,10 +8,13 @@
 
 #include "core/error.h"
 
+/* How CUDA graphs are recorded: each kernel of them; one record a launch; the first, until it costs too much. */
+enum watch_graphs { GRAPHS_NODE, GRAPHS_GRAPH, GRAPHS_AUTO };
+
 struct watch_gpu {
     bool on;
     bool no_calls;          /* kernels and copies alone */
-    bool whole_graphs;      /* one record a graph launch, not one a kernel of it */
+    int graphs;             /* enum watch_graphs */
     char library[PATH_MAX]; /* "" until watch_gpu_find() */
 };
 

@@ -5,7 +5,9 @@
  * (a full buffer, no two launches alike), "greedy" (it asks for more buffers than there are; CUDA 12.8), "names" (more
  * names than anyone keeps), "forward" and "back" (the clock is set by an hour meanwhile), "threads" (nothing by itself:
  * the program launches by fake_launch() on its threads), "late" (the program has a context: single calls that are
- * enabled are taken no notice of). With FAKE_OLD it lacks a function that is needed. */
+ * enabled are taken no notice of), "taken" (another tool takes its buffers after the first flush), "dear" (graphs, and
+ * it costs a tenth of the time), "ranks" (steps of 1 ms from FAKE_T0 on, in which rank 1 computes longer than the
+ * others). With FAKE_OLD it lacks a function that is needed. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -29,6 +31,10 @@ enum {
     DEVICE_BYTES = 184,
     EXTERNAL = 39,
     EXTERNAL_BYTES = 24,
+    OVERHEAD = 17,
+    OVERHEAD_BYTES = 56,
+    GRAPH = 51,
+    GRAPH_BYTES = 56,
     PAIRS = 100,
     MANY = 6000,
     NAMES = 150000,
@@ -41,6 +47,8 @@ static complete_fn *complete;
 static int enabled[64], with_calls, others_off, were_off, sent, subscribed;
 static _Atomic uint64_t range;
 static uint64_t t0;
+static void (*callback)(void *user, int domain, uint32_t id, const void *data);
+static int calls_back, registered;
 static __thread int pushed;
 
 static int is(const char *what)
@@ -76,6 +84,8 @@ static size_t bytes_of(uint32_t kind)
     case COPY: return COPY_BYTES;
     case DEVICE: return DEVICE_BYTES;
     case EXTERNAL: return EXTERNAL_BYTES;
+    case OVERHEAD: return OVERHEAD_BYTES;
+    case GRAPH: return GRAPH_BYTES;
     default: return 0;
     }
 }
@@ -101,7 +111,8 @@ int cuptiSubscribe_v2(void **s, void *fn, void *user, void *p)
         char *other;
         size_t other_bytes;
     } *params = p;
-    (void)fn, (void)user;
+    (void)user;
+    *(void **)&callback = fn;
     *s = &t0;
     if (is("nodriver")) return 999;
     if (!is("busy") && !subscribed) return subscribed = 1, 0;
@@ -123,7 +134,8 @@ int cuptiSubscribe(void **s, void *fn, void *user)
 EXPORT int cuptiEnableCallback(uint32_t on, void *s, int domain, uint32_t id);
 int cuptiEnableCallback(uint32_t on, void *s, int domain, uint32_t id)
 {
-    (void)on, (void)s, (void)domain, (void)id;
+    if (s != &t0 || domain != 1 || id != 1) abort(); /* only the launches of the driver are worth it */
+    calls_back = on != 0;
     return 0;
 }
 EXPORT int cuptiGetCallbackName(int domain, uint32_t id, const char **name);
@@ -131,6 +143,8 @@ int cuptiGetCallbackName(int domain, uint32_t id, const char **name)
 {
     static const char *const runtime[] = {"?", "cudaGetDevice_v3020", "cudaLaunchKernel_v7000",
                                           "cudaMemcpyAsync_v3020"};
+    if (domain == 1 && id == 1) *name = "cuLaunchKernel";
+    if (domain == 1 && id == 1) return 0;
     if (domain != 2 || id >= 4) return 7;
     *name = runtime[id];
     return 0;
@@ -150,6 +164,8 @@ int cuptiActivityRegisterCallbacks(request_fn *r, complete_fn *c)
     request = r;
     complete = c;
     t0 = now_ns();
+    registered++;
+    if (is("taken")) sent = 0;
     return 0;
 }
 EXPORT int cuptiActivityEnable(int kind);
@@ -363,6 +379,76 @@ static void set_clock(void)
     complete(NULL, 0, buffer, size, (size_t)(launch(buffer, PAIRS + 1) - buffer));
 }
 
+static uint8_t *kernel(uint8_t *r, const char *name, uint64_t from, uint64_t to)
+{
+    static uint32_t id = 5000;
+    put32(r, 0, KERNEL);
+    put64(r, 16, from);
+    put64(r, 24, to);
+    put32(r, 48, 7);
+    put32(r, 92, ++id);
+    put64(r, 104, (uint64_t)(uintptr_t)name);
+    return r + KERNEL_BYTES;
+}
+
+/* Rank 1 computes 500 us, others 200; then they are in a collective until 600. */
+static uint8_t *steps_of_a_rank(uint8_t *r)
+{
+    const char *rank = getenv("RANK"), *begun = getenv("FAKE_T0");
+    uint64_t start = begun ? strtoull(begun, NULL, 10) : now_ns(),
+             us = rank && strcmp(rank, "1") == 0 ? 500 : 200;
+    for (uint64_t i = 0; i < PAIRS; i++) {
+        uint64_t at = start + i * 1000000;
+        r = kernel(r, "my_gemm", at, at + us * 1000);
+        r = kernel(r, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", at + us * 1000, at + 600000);
+    }
+    return r;
+}
+
+/* A tenth of the time since the last flush is CUPTI's own; a graph runs, by its kernel or as a whole. */
+static uint8_t *dear(uint8_t *r)
+{
+    static uint64_t last;
+    uint64_t now = now_ns(), spent = (now - (last ? last : t0)) / 10;
+    last = now;
+    put32(r, 0, OVERHEAD);
+    put32(r, 4, 2 << 16);
+    put64(r, 24, now - spent);
+    put64(r, 32, now);
+    r += OVERHEAD_BYTES;
+    if (enabled[GRAPH]) {
+        put32(r, 0, GRAPH);
+        put64(r, 8, now - 2000);
+        put64(r, 16, now - 1000);
+        put32(r, 28, 3);
+        return r + GRAPH_BYTES;
+    }
+    uint8_t *of_graph = r;
+    r = kernel(r, "my_gemm", now - 2000, now - 1000);
+    put32(of_graph, 156, 3);
+    return r;
+}
+
+/* The other tool has the buffers until they are taken back; the program launches on and on. */
+static int is_taken(void)
+{
+    static const uint32_t enter[2];
+    if (!is("taken") || !sent || registered > 1) return 0;
+    if (calls_back && callback) callback(NULL, 1, 1, enter);
+    return 1;
+}
+
+static uint8_t *fill(uint8_t *r)
+{
+    if (is("ranks")) return steps_of_a_rank(r);
+    if (is("dear")) return dear(r);
+    if (is("taken")) return kernel(r, "my_gemm", now_ns() - 20000, now_ns() - 10000);
+    for (uint32_t i = 0; i < (is("many") ? MANY : PAIRS); i++) r = launch(r, i);
+    r = copy(r);
+    if (is("garbage")) put32(r, 0, 63), r += 64;
+    return r;
+}
+
 EXPORT int cuptiActivityFlushAll(uint32_t flag);
 int cuptiActivityFlushAll(uint32_t flag)
 {
@@ -371,7 +457,7 @@ int cuptiActivityFlushAll(uint32_t flag)
     (void)flag;
     if (request && is("threads")) flush_threads();
     if (request && sent && (is("forward") || is("back"))) set_clock();
-    if (sent || !request || is("threads")) return 0;
+    if (!request || is_taken() || (sent && !is("dear")) || is("threads")) return 0;
     sent = 1;
     if (is("names")) {
         flush_names();
@@ -379,10 +465,7 @@ int cuptiActivityFlushAll(uint32_t flag)
     }
     request(&buffer, &size, &most);
     if (!buffer) return 0;
-    r = device_record(buffer);
-    for (uint32_t i = 0; i < (is("many") ? MANY : PAIRS); i++) r = launch(r, i);
-    r = copy(r);
-    if (is("garbage")) put32(r, 0, 63), r += 64;
+    r = fill(device_record(buffer));
     if (is("greedy")) ask_for_all();
     complete(NULL, 0, buffer, size, (size_t)(r - buffer));
     return 0;

@@ -5,6 +5,7 @@ behaviour (tests/fake_cupti). What real GPUs gave is in bench/results.md: there 
 import json
 import re
 import subprocess
+import time
 
 import pytest
 from test_export import export, one, parse, strict
@@ -217,6 +218,77 @@ def test_gpu_lanes_in_perfetto(recorded, tare, tmp_path):
     check_bars(bars, *arrows)
 
 
+def of_ranks(fakes, ranks):
+    """A shell command: the program once for each of them, at once."""
+    return " & ".join(f"RANK={r} LOCAL_RANK={r} WORLD_SIZE=2 {fakes[1]} exit" for r in ranks) + " & wait"
+
+
+def check_ranks(p, traces):
+    job = p["job"]
+    assert [(r["rank"], r["local_rank"], r["world_size"]) for r in job["ranks"]] == [(0, 0, 2), (1, 1, 2)]
+    assert job["world_size"] == 2 and job["hosts"] == 1 and job["collectives"] == 100 and job["unmatched"] == 0
+    fast, slow = job["ranks"]
+    assert [fast["trace"], slow["trace"]] == traces and fast["pid"] != slow["pid"] and fast["host"] == slow["host"]
+    assert (fast["aligned_by"], slow["aligned_by"]) == ("reference", "one-clock")
+    assert abs(slow["offset_ns"]["value"]) < 100_000, "one clock: as far apart as two readings of it"
+    assert fast["transfer_ns"] == slow["transfer_ns"] == pytest.approx(100 * 100_000, rel=1e-2)
+    assert fast["waiting_ns"] == pytest.approx(100 * 300_000, rel=1e-2) and slow["waiting_ns"] < 100 * 3000
+    assert fast["step_ns"]["value"] == pytest.approx(1_000_000, rel=1e-2) and fast["steps"] >= 98
+    assert slow["last"] > 98 and slow["last_share"]["lo"] > 0.9 and job["slowest"] == 1
+    assert job["compute_skew"] == pytest.approx(2.5, rel=1e-2)
+    assert "rank 1 came last into" in job["evidence"]
+    assert sorted((d["rank"], d["pid"]) for d in p["devices"]) == [(0, fast["pid"]), (1, slow["pid"])]
+
+
+def test_ranks_in_one_trace_and_in_two(tare, fakes, tmp_path, root):
+    """Two processes of a job: `tare run` around both, or around each."""
+    env = {"TARE_CUPTI": str(fakes[0]), "FAKE_CUPTI": "ranks", "FAKE_T0": str(time.time_ns() + 5_000_000_000)}
+    run = lambda name, ranks: tare("run", "--gpu", "--no-save", "-q", "--trace", tmp_path / name, "--", "sh", "-c",  # noqa: E731
+                                   of_ranks(fakes, ranks), env=env)
+    run("both.tare", [0, 1])
+    run("a.tare", [1])
+    run("b.tare", [0])
+    both, a, b = (str(tmp_path / n) for n in ("both.tare", "a.tare", "b.tare"))
+    one = json.loads(tare("report", "--gpu", "--json", both).stdout)
+    two = json.loads(tare("report", "--json", a, b).stdout)
+    check_ranks(one, [both, both])
+    check_ranks(two, [b, a])
+    text = tare("report", a, b).stdout
+    assert "ranks: 2 of 2 on 1 host" in text and "rank 1 came last into" in text and "one-clock" in text
+    alone = json.loads(tare("report", "--gpu", "--json", a).stdout)["job"]
+    assert "1 of 2 ranks" in alone["unknown"]["ranks"] and alone["ranks"][0]["waiting_ns"] is None
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.validate(two, json.loads((root / "docs/schema/gpu-1.json").read_text()))
+
+
+def test_several_traces_are_joined_by_their_gpus_alone(tare, tmp_path):
+    tare("run", "--gpu", "-q", "--no-save", "--trace", tmp_path / "x.tare", "--", "true")
+    done = tare("report", tmp_path / "x.tare", tmp_path / "x.tare", status=2)
+    assert "nothing of a GPU" in done.stderr and "x.tare" in done.stderr
+    done = tare("report", "--flat", tmp_path / "x.tare", tmp_path / "x.tare", status=2)
+    assert "call tree" in done.stderr
+
+
+def test_another_tool_takes_the_buffers(recorded):
+    """What was launched meanwhile is unknown, not idle; the buffers are taken back."""
+    p = recorded("stay", fault="taken")
+    (device,) = p["devices"]
+    assert p["kernels"][0]["count"] == 2, "before and after"
+    assert p["lost"]["holes"] == 1 and "taken back" in notes(p)
+    assert device["unrecorded_ns"] == pytest.approx(p["lost"]["hole_ns"], rel=0.05) and device["unrecorded_ns"] > 1e9
+    idle = sum(i["ns"] for i in device["idle"])
+    assert idle + device["busy_ns"] + device["unrecorded_ns"] == pytest.approx(device["wall_ns"], abs=20)
+    assert device["busy"] == pytest.approx(device["busy_ns"] / (device["wall_ns"] - device["unrecorded_ns"]), rel=1e-6)
+
+
+@pytest.mark.parametrize("how, graphs", [("auto", True), ("node", False), ("graph", True)])
+def test_graphs_as_a_whole_once_they_cost_too_much(recorded, how, graphs):
+    p = recorded("stay", "--gpu-graphs", how, fault="dear")
+    names = {k["name"] for k in p["kernels"]}
+    assert ("a CUDA graph" in names) == graphs and ("my_gemm" in names) == (how != "graph")
+    assert ("as a whole from here on" in notes(p)) == (how == "auto")
+
+
 def test_the_schema_holds(recorded, root):
     jsonschema = pytest.importorskip("jsonschema")
     jsonschema.validate(recorded(), json.loads((root / "docs/schema/gpu-1.json").read_text()))
@@ -229,7 +301,7 @@ def test_the_page_lists_the_records_as_the_code_has_them(root):
         told = re.search(rf"^\| {number} \| {name} \| (.*?) \| .+ \|$", page, re.M)
         assert told, name
         assert re.findall(r"`(\w+)`", told[1]) == re.findall(r"F\((\w+),", fields), name
-    assert len(rows) == 21
+    assert len(rows) == 23
 
 
 def test_the_library_needs_no_room_set_aside_for_threads(build):

@@ -18,15 +18,21 @@ struct making {
     struct enc e;
 };
 
+/* A process that writes into this trace, alone or as the next of several. */
+static inline void join(struct making *m, const char *trace)
+{
+    m->state = (struct gpu_state){{0}};
+    m->e = (struct enc){m->room, m->room + sizeof m->room, false};
+    assert_int_equal(
+        appender_open(&m->to, &(struct appender_options){.path = trace, .mode = MODE_GPU, .tsc = 1}, NULL),
+        TARE_OK);
+}
+
 static inline int set_up(void **state)
 {
     struct making *m = test_calloc(1, sizeof *m);
     folder_new(&m->at);
-    m->e = (struct enc){m->room, m->room + sizeof m->room, false};
-    assert_int_equal(
-        appender_open(&m->to, &(struct appender_options){.path = m->at.trace, .mode = MODE_GPU, .tsc = 1},
-                      NULL),
-        TARE_OK);
+    join(m, m->at.trace);
     *state = m;
     return 0;
 }
@@ -53,9 +59,8 @@ static inline void name(struct making *m, uint64_t number, const char *text)
 }
 
 /* Stamps of CUPTI are our raw clock + STAMP here; a trace's time begins when the process joins. */
-static inline void begin(struct making *m)
+static inline void begin_at(struct making *m, uint64_t now)
 {
-    uint64_t now = clock_raw_ns();
     for (int i = 0; i < 2; i++) {
         struct gpu_record r = {.kind = GPU_CLOCK};
         r.CLOCK.raw_ns = now + (uint64_t)i * 1000000000u;
@@ -75,6 +80,11 @@ static inline void begin(struct making *m)
     name(m, 6, "cudaMalloc");
     name(m, 7, "step");
     name(m, 8, "cuLibraryLoadData");
+}
+
+static inline void begin(struct making *m)
+{
+    begin_at(m, clock_raw_ns());
 }
 
 /* Lane and name are one number, as in 12: lane 1, the second name. */
@@ -121,14 +131,25 @@ static inline void look(struct making *m, uint64_t at, uint64_t does)
     put(m, r);
 }
 
-static inline struct trace *finish(struct making *m)
+static inline void write_records(struct making *m)
 {
     size_t at = appender_begin(&m->to);
     buf_add(&m->to.out, m->room, (size_t)(m->e.p - m->room));
     appender_end(&m->to, at, CHUNK_GPU);
     assert_int_equal(appender_write(&m->to, NULL), TARE_OK);
+}
+
+/* The process ends. */
+static inline void leave(struct making *m)
+{
+    write_records(m);
     assert_int_equal(appender_close(&m->to, 0, NULL), TARE_OK);
+}
+
+static inline struct trace *finish(struct making *m)
+{
     struct trace *t = NULL;
+    leave(m);
     assert_int_equal(trace_open(&t, m->at.trace, NULL), TARE_OK);
     return t;
 }
@@ -136,7 +157,7 @@ static inline struct trace *finish(struct making *m)
 static inline void analyse(struct making *m, struct gpu_profile *p)
 {
     struct trace *t = finish(m);
-    assert_int_equal(gpu_sum(t, p, NULL), TARE_OK);
+    assert_int_equal(gpu_sum(&t, 1, p, NULL), TARE_OK);
     trace_close(t);
 }
 

@@ -440,6 +440,29 @@ static void steps_by_range(void **state)
     gpu_profile_release(&p);
 }
 
+/* A library's short ranges, on another thread and in equal numbers, are no steps beside those of the program. */
+static void steps_beside_ranges_of_a_library(void **state)
+{
+    struct making *m = *state;
+    struct gpu_profile p;
+    begin(m);
+    name(m, 9, "ncclAllReduce");
+    for (uint64_t i = 0; i < 10; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "step %d", (int)i);
+        name(m, 20 + i, text);
+        range(m, 1 + i, 20 + i, i * 1000, 0);
+        range(m, 1 + i, 0, 0, i * 1000 + 900);
+        range(m, 100 + i, 9, i * 1000 + 910, 0);
+        range(m, 100 + i, 0, 0, i * 1000 + 920);
+        kernel(m, 1 + i, i * 1000 + 10, i * 1000 + 500, 11);
+    }
+    analyse(m, &p);
+    assert_string_equal(p.devices.at[0]->steps.name, "step 0");
+    assert_int_equal(p.devices.at[0]->steps.count, 10);
+    gpu_profile_release(&p);
+}
+
 /* At one level names count as they are. What reaches out of a step counts as far as it is within. */
 static void steps_by_range_as_named(void **state)
 {
@@ -640,7 +663,7 @@ static void a_trace_without_a_gpu_is_told(void **state)
     tare_error err = TARE_ERROR_INIT;
     assert_int_equal(appender_close(&m->to, 0, NULL), TARE_OK);
     assert_int_equal(trace_open(&t, m->at.trace, NULL), TARE_OK);
-    assert_int_equal(gpu_sum(t, &p, &err), TARE_FORMAT);
+    assert_int_equal(gpu_sum(&t, 1, &p, &err), TARE_FORMAT);
     assert_non_null(strstr(err.text, "tare run --gpu"));
     trace_close(t);
 }
@@ -694,6 +717,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(ranges_have_their_kernels, set_up, tear_down),
         cmocka_unit_test_setup_teardown(steps_by_range, set_up, tear_down),
         cmocka_unit_test_setup_teardown(steps_by_range_as_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(steps_beside_ranges_of_a_library, set_up, tear_down),
         cmocka_unit_test_setup_teardown(steps_of_five_kernels, set_up, tear_down),
         cmocka_unit_test_setup_teardown(steps_of_many_layers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(steps_where_no_name_comes_once, set_up, tear_down),

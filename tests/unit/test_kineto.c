@@ -47,7 +47,7 @@ static struct kineto_counts import_file(const struct folder *f, const char *name
     struct trace *t;
     tare_error err = TARE_ERROR_INIT;
     if (kineto_import(source(name), f->trace, &c, &err) < 0) fail_msg("%s", err.text);
-    if (trace_open(&t, f->trace, &err) < 0 || gpu_sum(t, p, &err) < 0) fail_msg("%s", err.text);
+    if (trace_open(&t, f->trace, &err) < 0 || gpu_sum(&t, 1, p, &err) < 0) fail_msg("%s", err.text);
     assert_int_equal(trace_loss(t)->damaged_chunks, 0);
     assert_int_equal(trace_loss(t)->unclosed_scopes, 0);
     trace_close(t);
@@ -255,7 +255,7 @@ static void events_in_any_order(void **state)
     struct trace *t;
     assert_int_equal(import_text(f, text, &c, NULL), TARE_OK);
     assert_int_equal(trace_open(&t, f->trace, NULL), TARE_OK);
-    assert_int_equal(gpu_sum(t, &p, NULL), TARE_OK);
+    assert_int_equal(gpu_sum(&t, 1, &p, NULL), TARE_OK);
     static const struct {
         const char *name;
         uint64_t gpu_ns;

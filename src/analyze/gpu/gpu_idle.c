@@ -11,6 +11,7 @@
 enum cause {
     BY_SYNC,
     BY_COPY,
+    BY_COMMUNICATION,
     BY_LAUNCH,
     BY_ALLOCATION,
     BY_LOADING,
@@ -22,8 +23,8 @@ enum cause {
     CAUSES
 };
 static const char *const cause_names[CAUSES] = {
-    "sync",         "copy",         "launch",        "allocation", "loading",
-    "host-running", "host-waiting", "host-sleeping", "host",       "unknown"};
+    "sync",    "copy",         "communication", "launch",        "allocation",
+    "loading", "host-running", "host-waiting",  "host-sleeping", "host", "unknown"};
 _Static_assert((int)CAUSES == (int)GPU_CAUSES, "gpu_sum.h has as many");
 
 const char *gpu_cause_name(unsigned cause)
@@ -38,6 +39,10 @@ struct idle {
     struct gpu_work *w;
     const struct gpu_op *ops;
     size_t n;
+    uint32_t process;
+    const struct gpu_hole *holes; /* of the process, in order, apart from each other */
+    size_t n_holes;
+    uint64_t unrecorded;
     struct gpu_idle causes[CAUSES];
     uint64_t states[GPU_HOST_STATES]; /* looks at the launching thread during gaps that are the host's */
     uint64_t worked;                  /* busy time since the host was last late */
@@ -103,13 +108,20 @@ static uint64_t calls_in_gap(struct idle *d, uint32_t launch, uint64_t from, uin
     return sum;
 }
 
+struct gap {
+    uint64_t from, to;
+    bool talked;
+};
+
 /* The GPU went idle at `from`, and `next` started at `to`.
  * Launched before the GPU was idle: a short gap is the launch itself, a longer one waits for what we do not see.
  * Launched later: the host was late. What it did in calls is told by them. The rest is its own code; but as far as that
  * is no longer than the GPU's work since the host was last late, it would have been hidden behind that work, had no
- * waiting call held it up: then that call is the cause. */
-static void explain(struct idle *d, uint64_t from, uint64_t to, const struct gpu_op *next)
+ * waiting call held it up: then that call is the cause. `talked`: communication ended at `from`; an operation behind or
+ * before it that waits although it was launched in time waits for other ranks. */
+static void explain(struct idle *d, struct gap gap, const struct gpu_op *next)
 {
+    const uint64_t from = gap.from, to = gap.to;
     if (next->call == NO_CALL) {
         add(d, BY_UNKNOWN, to - from);
         return;
@@ -118,7 +130,9 @@ static void explain(struct idle *d, uint64_t from, uint64_t to, const struct gpu
     bool drained = false;
     if (c->start <= from) {
         bool copying = c->class == CALL_COPY && c->start + c->duration > from;
-        enum cause late = to - from <= LAUNCH_NS ? BY_LAUNCH : BY_UNKNOWN;
+        bool peers = gap.talked || next->kind == WORK_COMMUNICATION;
+        enum cause late = peers ? BY_COMMUNICATION : BY_UNKNOWN;
+        if (to - from <= LAUNCH_NS) late = BY_LAUNCH;
         add(d, copying ? BY_COPY : late, to - from);
         return;
     }
@@ -132,6 +146,21 @@ static void explain(struct idle *d, uint64_t from, uint64_t to, const struct gpu
     add(d, BY_HOST, code - hidden);
     if (code > hidden) gpu_work_looks(d->w, c->thread, from, late, d->states);
     add(d, c->class == CALL_COPY ? BY_COPY : BY_LAUNCH, to - late);
+}
+
+/* As far as a hole of the record reaches into the gap, nothing is known of it, not even that it was one; and the rest
+ * of such a gap has no cause that we saw. */
+static bool has_hole(struct idle *d, struct gap gap)
+{
+    uint64_t within = 0;
+    for (; d->n_holes && d->holes->end <= gap.from; d->holes++) d->n_holes--;
+    for (size_t i = 0; i < d->n_holes && d->holes[i].start < gap.to; i++)
+        within += overlap(d->holes[i].start, d->holes[i].end, gap.from, gap.to);
+    if (!within) return false;
+    d->unrecorded += within;
+    d->worked = 0;
+    add(d, BY_UNKNOWN, gap.to - gap.from - within);
+    return true;
 }
 
 /* ---- steps ---- */
@@ -153,21 +182,24 @@ static void share(struct idle *d, uint64_t from, uint64_t to, const struct gpu_i
     }
 }
 
-static void explain_and_share(struct idle *d, uint64_t from, uint64_t to, const struct gpu_op *next)
+static void explain_and_share(struct idle *d, struct gap gap, const struct gpu_op *next)
 {
     struct gpu_idle before[CAUSES];
     if (d->course->steps.n) memcpy(before, d->causes, sizeof before);
-    explain(d, from, to, next);
-    if (d->course->steps.n) share(d, from, to, before);
+    if (!has_hole(d, gap)) explain(d, gap, next);
+    if (d->course->steps.n) share(d, gap.from, gap.to, before);
 }
 
 static void explain_gaps(struct idle *d)
 {
     uint64_t until = d->ops[0].start;
+    bool talked = false;
     for (size_t i = 0; i < d->n; i++) {
         const struct gpu_op *op = &d->ops[i];
-        if (op->start > until) explain_and_share(d, until, op->start, op);
+        const struct gap gap = {until, op->start, talked};
+        if (op->start > until) explain_and_share(d, gap, op);
         if (op->end <= until) continue;
+        talked = op->kind == WORK_COMMUNICATION;
         uint64_t from = op->start > until ? op->start : until;
         d->worked += op->end - from;
         if (d->course->steps.n) share(d, from, op->end, NULL);
@@ -237,6 +269,45 @@ static void spread_launches(const struct idle *d, struct gpu_card *out)
     out->call_ns = spread_of(call, n);
 }
 
+/* How many operations wait on their way when the next is launched: of a few thousand launches, evenly taken. Those that
+ * had not started then stand behind the first that started later, most of them before the launched one itself: only
+ * other streams can be further on. The kernels of a graph are one launch. */
+static void spread_queue(const struct idle *d, struct gpu_card *out)
+{
+    enum { MOST = 4096, FURTHER = 256, DEEPEST = 8192 };
+    uint64_t depth[MOST];
+    const struct gpu_host_call *calls = d->w->calls.items;
+    size_t n = 0, step = d->n / MOST + 1;
+    for (size_t i = 0; i < d->n && n < MOST; i += step) {
+        if (d->ops[i].call == NO_CALL || calls[d->ops[i].call].class != CALL_LAUNCH) continue;
+        uint64_t at = calls[d->ops[i].call].start, waiting = 0;
+        size_t first = i, end = i + FURTHER < d->n ? i + FURTHER : d->n;
+        while (first && i - first < DEEPEST && d->ops[first - 1].start > at) first--;
+        for (uint32_t k = (uint32_t)first, last = NO_CALL; k < end; k++) {
+            const uint32_t call = d->ops[k].call;
+            if (call == NO_CALL || call == last || d->ops[k].start <= at || calls[call].start >= at) continue;
+            last = call;
+            waiting++;
+        }
+        depth[n++] = waiting;
+    }
+    out->queue = spread_of(depth, n);
+}
+
+/* Graphs ran of which nothing is known: how busy it was is not, either, and no gap is sure to be one. */
+static tare_status doubt_graphs(const struct idle *d, struct gpu_card *out, uint64_t gaps)
+{
+    static const char *const fields[] = {"busy", "busy_ns", "compute_ns", "idle"};
+    struct arena *a = &d->w->out->arena;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        run_map_textf(a, &out->unknown, fields[i], "nothing was recorded of %llu launches of CUDA graphs",
+                      (unsigned long long)d->w->processes.items[d->process].lost_graphs);
+    out->busy = (struct known_f64){0};
+    out->busy_ns = out->compute_ns = (struct known_u64){0};
+    out->unrecorded_ns = known_u64(gaps);
+    return TARE_OK;
+}
+
 /* Exposed is what no better work hides: copies while nothing is computed or communicated, communication while nothing
  * is computed. Each is a difference of two unions of times, so that work which overlaps counts once. */
 static tare_status device_idle(struct idle *d, struct gpu_card *out)
@@ -254,9 +325,16 @@ static tare_status device_idle(struct idle *d, struct gpu_card *out)
     out->compute_ns = known_u64(compute);
     out->copy_ns = known_u64(busy_ns(d, WORK_COPY));
     out->exposed_copy_ns = known_u64(all - busy_ns(d, WORK_COMPUTE | WORK_COMMUNICATION));
-    out->exposed_communication_ns = known_u64(busy_ns(d, WORK_COMPUTE | WORK_COMMUNICATION) - compute);
-    if (wall) out->busy = known_f64((double)all / (double)wall);
+    uint64_t talking = busy_ns(d, WORK_COMMUNICATION),
+             alone = busy_ns(d, WORK_COMPUTE | WORK_COMMUNICATION) - compute;
+    out->communication_ns = known_u64(talking);
+    out->exposed_communication_ns = known_u64(alone);
+    out->overlapped_communication_ns = known_u64(talking - alone);
+    if (d->unrecorded) out->unrecorded_ns = known_u64(d->unrecorded);
+    if (wall > d->unrecorded) out->busy = known_f64((double)all / (double)(wall - d->unrecorded));
     spread_launches(d, out);
+    spread_queue(d, out);
+    if (d->w->processes.items[d->process].lost_graphs) return doubt_graphs(d, out, wall - all);
     for (int i = 0; i < CAUSES; i++) {
         if (!d->causes[i].ns) continue;
         struct gpu_idle *c = RUN_LIST_ADD(&d->w->out->arena, &out->idle);
@@ -268,6 +346,15 @@ static tare_status device_idle(struct idle *d, struct gpu_card *out)
     return TARE_OK;
 }
 
+static void find_holes(struct idle *d)
+{
+    const struct gpu_work *w = d->w;
+    for (size_t i = 0; i < w->holes.n; i++) {
+        if (w->holes.items[i].process != d->process) continue;
+        if (!d->n_holes++) d->holes = &w->holes.items[i];
+    }
+}
+
 tare_status gpu_work_idle(struct gpu_work *w)
 {
     tare_status s = TARE_OK;
@@ -275,7 +362,9 @@ tare_status gpu_work_idle(struct gpu_work *w)
         uint16_t card = w->ops.items[at].card;
         for (end = at; end < w->ops.n && w->ops.items[end].card == card;) end++;
         struct idle d = {
-            .w = w, .ops = &w->ops.items[at], .n = end - at, .course = &w->cards.items[card].course};
+            .w = w, .ops = &w->ops.items[at], .n = end - at, .process = w->cards.items[card].process,
+            .course = &w->cards.items[card].course};
+        find_holes(&d);
         s = device_idle(&d, &w->cards.items[card].out);
     }
     return s;

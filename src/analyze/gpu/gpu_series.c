@@ -219,7 +219,7 @@ tare_status gpu_series_read(struct gpu_series *out, struct trace *t, tare_error 
     if (s < 0) return s;
     *out = (struct gpu_series){.arena = ARENA_INIT};
     out->path = arena_str(&out->arena, trace_path(t));
-    s = gpu_work_gather(&w, t, &p, err);
+    s = gpu_work_gather(&w, &t, 1, &p, err);
     if (s == TARE_OK) s = gpu_work_steps(&w);
     if (s == TARE_OK) s = gpu_work_courses(&w);
     if (s == TARE_OK) s = gpu_work_idle(&w);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyze/gpu/gpu_work.h"
+#include "core/stats.h"
 
 enum { REPEATS_LEAST = 5, LEVELS = 4 };
 
@@ -85,13 +86,17 @@ static bool measure(struct steps *s, double most, tare_status *status)
         return false;
     }
     for (size_t i = 0; i < n; i++) ns[i] = (double)(s->windows.items[i].end - s->windows.items[i].start);
+    struct interval middle = {NAN, NAN, NAN};
+    *status = stats_median_interval(ns, n, 0.95, &middle, s->w->err);
+    s->out.median_ns =
+        run_estimate_of((struct interval){round(middle.value), floor(fmax(middle.lo, 0)), ceil(middle.hi)});
     qsort(ns, n, sizeof *ns, by_value);
     double varies = variation(ns, n);
     s->out.count = n;
     s->out.step_ns = (struct gpu_spread){true, (uint64_t)ns[(n - 1) / 2],
                                          (uint64_t)ns[(size_t)((double)(n - 1) * 0.95)], (uint64_t)ns[n - 1]};
     mem_free(ns);
-    if (varies >= most) return false;
+    if (*status != TARE_OK || varies >= most) return false;
     walk_operations(s);
     s->out.known = true;
     return true;
@@ -209,15 +214,27 @@ static tare_status try_group(struct steps *s, struct grouping *g, const struct r
     return status;
 }
 
-/* The outermost that repeat, by their names as they are, or else by their names without numbers. */
+/* By their names as they are, or without numbers where that holds far more time: a library's own ranges (NCCL's) have
+ * the same name again and again, and are no steps beside `step 17`. */
+static struct grouping *better(struct grouping by_name[2], unsigned level, const struct range_group **best)
+{
+    enum { FAR_MORE = 2 };
+    const struct range_group *a = best_group(&by_name[0], level), *b = best_group(&by_name[1], level);
+    bool numbered = b && (!a || b->ns / FAR_MORE > a->ns);
+    *best = numbered ? b : a;
+    return &by_name[numbered];
+}
+
+/* The outermost that repeat. */
 static tare_status by_ranges(struct steps *s)
 {
     struct grouping by_name[2] = {{.w = s->w}, {.w = s->w, .without_numbers = true}};
     tare_status status = group_ranges(&by_name[0], s->process);
     if (status == TARE_OK) status = group_ranges(&by_name[1], s->process);
-    for (unsigned i = 0; i < 2 * LEVELS && status == TARE_OK && !s->out.known; i++) {
-        const struct range_group *best = best_group(&by_name[i % 2], i / 2);
-        if (best) status = try_group(s, &by_name[i % 2], best);
+    for (unsigned level = 0; level < LEVELS && status == TARE_OK && !s->out.known; level++) {
+        const struct range_group *best;
+        struct grouping *by = better(by_name, level, &best);
+        if (best) status = try_group(s, by, best);
     }
     for (int i = 0; i < 2; i++) {
         map_str_release(&by_name[i].keys);

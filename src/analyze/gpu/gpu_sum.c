@@ -146,13 +146,13 @@ static int by_thread_time(const void *a, const void *b)
     return x->thread.v < y->thread.v ? -1 : x->thread.v > y->thread.v;
 }
 
-static void put_threads(struct gpu_work *w, struct trace *t, struct gpu_profile *p)
+static void put_threads(struct gpu_work *w, struct gpu_profile *p)
 {
     for (size_t i = 0; i < w->threads.n; i++) {
         const struct gpu_host_thread *from = &w->threads.items[i];
         struct gpu_thread *to = from->operations ? RUN_LIST_ADD(&p->arena, &p->threads) : NULL;
         if (!to) continue;
-        to->pid = trace_process(t, from->process)->pid;
+        to->pid = w->processes.items[from->process].pid;
         if (from->thread != UINT32_MAX) to->thread = known_u64(from->thread);
         to->name = from->name;
         to->operations = from->operations;
@@ -203,6 +203,10 @@ static tare_status put_devices(struct gpu_work *w, struct gpu_profile *p)
         struct gpu_card *d = RUN_LIST_ADD(&p->arena, &p->devices);
         if (!d) return error_nomem(w->err, "GPUs");
         *d = w->cards.items[i].out;
+        const struct gpu_seen_process *by = &w->processes.items[w->cards.items[i].process];
+        d->pid = known_u64(by->pid);
+        d->host = by->host;
+        if (by->rank) d->rank = known_u64(by->rank - 1);
     }
     return TARE_OK;
 }
@@ -241,13 +245,13 @@ static void cut_lists(struct gpu_profile *p)
 }
 
 /* The courses go over to the caller. */
-static tare_status take_courses(struct gpu_work *w, struct trace *t, struct gpu_courses *to)
+static tare_status take_courses(struct gpu_work *w, struct gpu_courses *to)
 {
     for (size_t i = 0; i < w->cards.n; i++) {
         struct gpu_seen_card *card = &w->cards.items[i];
         if (!card->out.operations.known) continue;
         card->course.number = (uint32_t)card->out.number;
-        card->course.pid = trace_process(t, card->process)->pid;
+        card->course.pid = w->processes.items[card->process].pid;
         tare_status s = vec_push(&to->cards, card->course, w->err);
         if (s != TARE_OK) return s;
         card->course = (struct gpu_course){0};
@@ -272,18 +276,24 @@ tare_status gpu_work_courses(struct gpu_work *w)
     return s;
 }
 
-static tare_status judge(struct gpu_work *w, struct trace *t, struct gpu_profile *out, tare_error *err)
+struct given {
+    struct trace *const *traces;
+    size_t n;
+};
+
+static tare_status judge(struct gpu_work *w, const struct given *g, struct gpu_profile *out, tare_error *err)
 {
-    tare_status s = gpu_work_gather(w, t, out, err);
+    tare_status s = gpu_work_gather(w, g->traces, g->n, out, err);
     if (s == TARE_OK) s = gpu_work_steps(w);
     if (s == TARE_OK) s = gpu_work_courses(w);
     if (s == TARE_OK) s = gpu_work_idle(w);
     if (s == TARE_OK) s = gpu_work_held(w);
+    if (s == TARE_OK) s = gpu_work_ranks(w);
     if (s == TARE_OK) s = put_devices(w, out);
     if (s == TARE_OK) s = put_ranges(w, out);
-    if (s == TARE_OK) s = note_missing_ends(t, out, err);
+    for (size_t i = 0; i < g->n && s == TARE_OK; i++) s = note_missing_ends(g->traces[i], out, err);
     put_kernels(w, out);
-    put_threads(w, t, out);
+    put_threads(w, out);
     put_origins(w, out);
     put_copies(w, out);
     put_calls(w, out);
@@ -301,17 +311,18 @@ tare_status gpu_require(const struct trace *t, tare_error *err)
         trace_path(t));
 }
 
-tare_status gpu_sum_over_time(struct trace *t, struct gpu_profile *out, struct gpu_courses *courses,
-                              tare_error *err)
+static tare_status sum(const struct given *g, struct gpu_profile *out, struct gpu_courses *courses,
+                       tare_error *err)
 {
     struct gpu_work w = {.over_time = courses != NULL};
-    tare_status s = gpu_require(t, err);
+    tare_status s = TARE_OK;
+    for (size_t i = 0; i < g->n && s == TARE_OK; i++) s = gpu_require(g->traces[i], err);
     if (s == TARE_OK) s = gpu_profile_init(out, err);
     if (s != TARE_OK) return s;
-    out->trace = arena_str(&out->arena, trace_path(t));
-    out->command = command_of(t, &out->arena);
-    s = judge(&w, t, out, err);
-    if (s == TARE_OK && courses) s = take_courses(&w, t, courses);
+    out->trace = arena_str(&out->arena, trace_path(g->traces[0]));
+    out->command = command_of(g->traces[0], &out->arena);
+    s = judge(&w, g, out, err);
+    if (s == TARE_OK && courses) s = take_courses(&w, courses);
     gpu_work_release(&w);
     if (s == TARE_OK && out->arena.failed) s = error_nomem(err, "a GPU profile");
     if (s != TARE_OK) gpu_profile_release(out);
@@ -319,7 +330,13 @@ tare_status gpu_sum_over_time(struct trace *t, struct gpu_profile *out, struct g
     return s;
 }
 
-tare_status gpu_sum(struct trace *t, struct gpu_profile *out, tare_error *err)
+tare_status gpu_sum(struct trace *const *traces, size_t n, struct gpu_profile *out, tare_error *err)
 {
-    return gpu_sum_over_time(t, out, NULL, err);
+    return sum(&(struct given){traces, n}, out, NULL, err);
+}
+
+tare_status gpu_sum_over_time(struct trace *t, struct gpu_profile *out, struct gpu_courses *courses,
+                              tare_error *err)
+{
+    return sum(&(struct given){&t, 1}, out, courses, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * gpu_sum.h - a trace -> the document about its GPUs. */
+ * gpu_sum.h - a trace, or those of a job -> the document about its GPUs. */
 #ifndef ANALYZE_GPU_SUM_H
 #define ANALYZE_GPU_SUM_H
 
@@ -7,12 +7,13 @@
 #include "run/gpu_profile.h"
 #include "trace/reader.h"
 
-/* TARE_FORMAT when the trace has nothing of a GPU. Nothing to release after a failure. */
-tare_status gpu_sum(struct trace *t, struct gpu_profile *out, tare_error *err);
+/* Of one trace, or of several, such as those of the hosts of one job. TARE_FORMAT when one has nothing of a GPU.
+ * Nothing to release after a failure. */
+tare_status gpu_sum(struct trace *const *traces, size_t n, struct gpu_profile *out, tare_error *err);
 
 /* ---- over time: what a page draws and the document has no room for ---- */
 
-enum { GPU_CAUSES = 10 };
+enum { GPU_CAUSES = 11 };
 const char *gpu_cause_name(unsigned cause); /* as the document has it */
 
 struct gpu_step { /* of gpu_card.steps; busy and idle times make its length */

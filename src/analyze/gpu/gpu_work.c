@@ -236,7 +236,7 @@ static tare_status add_graph(struct gpu_work *w, uint32_t process, const struct 
 
 /* ---- the host ---- */
 
-#define CALL_NS_MOST ((UINT64_C(1) << 48) - 1)
+#define CALL_NS_MOST ((UINT64_C(1) << 47) - 1)
 
 enum call_class gpu_call_class(const char *name)
 {
@@ -272,6 +272,7 @@ static tare_status number_call(struct gpu_work *w, uint32_t name)
     struct gpu_name *n = &w->names.items[name];
     if (n->class) return TARE_OK;
     n->class = (uint8_t)(gpu_call_class(n->text) + 1);
+    n->graph = strstr(n->text, "GraphLaunch") != NULL;
     n->call = MANY_CALL_NAMES + 1;
     if (w->call_names.n >= MANY_CALL_NAMES) return TARE_OK;
     n->call = (uint16_t)(w->call_names.n + 1);
@@ -293,6 +294,7 @@ static tare_status add_call(struct gpu_work *w, uint32_t process, const struct g
     if (ns > n->calls.max_ns) n->calls.max_ns = ns;
     struct gpu_host_call c = {.start = r->CALL.start,
                               .duration = (ns <= CALL_NS_MOST ? ns : CALL_NS_MOST) & CALL_NS_MOST,
+                              .graph = n->graph && !r->CALL.result,
                               .class = (n->class - 1u) & 15u,
                               .name = (n->call - 1u) & MANY_CALL_NAMES,
                               .id = (uint32_t)r->CALL.id,
@@ -407,11 +409,11 @@ static tare_status add_in_range(struct gpu_work *w, uint32_t process, const stru
 
 /* ---- all of it ---- */
 
-static tare_status add_note(struct gpu_work *w, struct trace *t, uint32_t process, const struct gpu_record *r)
+static tare_status add_note(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
     struct gpu_note *n = RUN_LIST_ADD(&w->out->arena, &w->out->notes);
     if (!n) return error_nomem(w->err, "a note");
-    n->pid = trace_process(t, process)->pid;
+    n->pid = w->processes.items[process].pid;
     n->text = arena_str(&w->out->arena, gpu_tables_clean(&w->tables, r));
     return r->NOTE.what == GPU_NOTE_LATE ? vec_push(&w->late, process, w->err) : TARE_OK;
 }
@@ -445,15 +447,38 @@ static void sum_lost(struct gpu_work *w)
     }
 }
 
+/* Numbers that no launcher gives are damage: then nothing is known of it. */
+static tare_status add_rank(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+{
+    struct gpu_seen_process *p = &w->processes.items[process];
+    const char *host = gpu_tables_clean(&w->tables, r);
+    if (host[0]) p->host = arena_str(&w->out->arena, host);
+    p->boot = r->RANK.boot;
+    if (r->RANK.rank > UINT32_MAX || r->RANK.local_rank > UINT32_MAX || r->RANK.size > UINT32_MAX)
+        return TARE_OK;
+    p->rank = r->RANK.rank;
+    p->local_rank = r->RANK.local_rank;
+    p->size = r->RANK.size;
+    return TARE_OK;
+}
+
+static tare_status add_hole(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+{
+    struct gpu_hole h = {r->HOLE.start, r->HOLE.start + r->HOLE.duration, process};
+    if (!is_sane(w, r->HOLE.start, r->HOLE.duration)) return TARE_OK;
+    return vec_push(&w->holes, h, w->err);
+}
+
 struct gathering {
     struct gpu_work *w;
-    struct trace *t;
+    uint32_t base; /* processes of traces before this one */
 };
 
 static int add_record(void *ctx, uint32_t process, const struct gpu_record *r)
 {
     struct gathering *g = ctx;
     struct gpu_work *w = g->w;
+    process += g->base;
     switch (r->kind) {
     case GPU_NAME: return add_name(w, process, r);
     case GPU_DEVICE: return add_device(w, process, r);
@@ -472,7 +497,9 @@ static int add_record(void *ctx, uint32_t process, const struct gpu_record *r)
     case GPU_IN_RANGE: return add_in_range(w, process, r);
     case GPU_HOST_STATE: return add_state(w, process, r);
     case GPU_THREAD: return add_thread(w, process, r);
-    case GPU_NOTE: return add_note(w, g->t, process, r);
+    case GPU_NOTE: return add_note(w, process, r);
+    case GPU_RANK: return add_rank(w, process, r);
+    case GPU_HOLE: return add_hole(w, process, r);
     case GPU_LOST: return add_lost(w, process, r);
     default: return TARE_OK;
     }
@@ -499,6 +526,12 @@ static int by_start(const void *a, const void *b)
 {
     const struct gpu_op *x = a, *y = b;
     return x->card == y->card ? order_of(x->start, y->start) : order_of(x->card, y->card);
+}
+
+static int by_hole(const void *a, const void *b)
+{
+    const struct gpu_hole *x = a, *y = b;
+    return x->process == y->process ? order_of(x->start, y->start) : order_of(x->process, y->process);
 }
 
 static int by_thread(const void *a, const void *b)
@@ -597,6 +630,15 @@ const struct gpu_open_range *gpu_work_range(const struct gpu_work *w, uint32_t p
     return range == GPU_NONE ? NULL : &w->ranges.items[range];
 }
 
+static void find_cards(struct gpu_work *w)
+{
+    for (size_t i = w->ops.n; i-- > 0;) {
+        struct gpu_seen_card *c = &w->cards.items[w->ops.items[i].card];
+        c->first_op = i;
+        c->n_ops++;
+    }
+}
+
 /* So that the looks within any time are a difference. */
 static tare_status number_states(struct gpu_work *w)
 {
@@ -618,21 +660,41 @@ void gpu_work_looks(const struct gpu_work *w, uint32_t thread, uint64_t from, ui
         looks[i] += w->states.items[b].before[i] - w->states.items[a].before[i];
 }
 
-tare_status gpu_work_gather(struct gpu_work *w, struct trace *t, struct gpu_profile *out, tare_error *err)
+static tare_status gather_trace(struct gpu_work *w, struct trace *t)
 {
-    struct gathering g = {w, t};
+    struct gathering g = {w, (uint32_t)w->processes.n};
+    const char *path = arena_str(&w->out->arena, trace_path(t));
+    tare_status s = TARE_OK;
+    for (uint32_t i = 0; i < trace_n_processes(t) && s == TARE_OK; i++) {
+        const struct trace_process *from = trace_process(t, i);
+        struct gpu_seen_process p = {.trace = path,
+                                     .pid = from->pid,
+                                     .raw_ns = from->start_raw_ns - from->start_ns,
+                                     .unix_ns = from->start_unix_ns - from->start_ns};
+        s = vec_push(&w->processes, p, w->err);
+    }
+    return s == TARE_OK ? (tare_status)trace_gpu(t, add_record, &g) : s;
+}
+
+tare_status gpu_work_gather(struct gpu_work *w, struct trace *const *traces, size_t n,
+                            struct gpu_profile *out, tare_error *err)
+{
+    tare_status s = TARE_OK;
     w->out = out;
     w->err = err;
-    tare_status s = (tare_status)trace_gpu(t, add_record, &g);
+    for (size_t i = 0; i < n && s == TARE_OK; i++) s = gather_trace(w, traces[i]);
     if (s == TARE_OK) s = SORT(w, ops, by_start);
     if (s == TARE_OK) s = SORT(w, calls, by_id);
     if (s == TARE_OK) s = SORT(w, in_range, by_launch);
     if (s == TARE_OK) s = SORT(w, states, by_thread);
+    if (s == TARE_OK) s = SORT(w, holes, by_hole);
     if (s == TARE_OK) s = number_states(w);
     if (s == TARE_OK) s = gpu_work_origins(w);
     if (s != TARE_OK) return s;
     sum_lost(w);
+    find_cards(w);
     join_calls(w);
+    gpu_work_missing(w);
     return join_ranges(w);
 }
 
@@ -645,6 +707,8 @@ void gpu_work_release(struct gpu_work *w)
     vec_release(&w->ranges);
     for (size_t i = 0; i < w->cards.n; i++) vec_release(&w->cards.items[i].course.steps);
     vec_release(&w->cards);
+    vec_release(&w->processes);
+    vec_release(&w->holes);
     vec_release(&w->threads);
     vec_release(&w->in_range);
     vec_release(&w->lost);

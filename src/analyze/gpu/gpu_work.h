@@ -34,7 +34,8 @@ struct gpu_copied {
 
 struct gpu_host_call {
     uint64_t start;
-    uint64_t duration : 48, class : 4, name : 12; /* enum call_class; index of call_names */
+    uint64_t duration : 47, class : 4, name : 12; /* enum call_class; index of call_names */
+    uint64_t graph : 1;                           /* it launches one, and nothing of that was recorded */
     uint32_t id;
     uint16_t process, thread; /* thread: index of gpu_work.threads, which is less than MANY_THREADS */
 };
@@ -66,6 +67,7 @@ struct gpu_name {
     uint64_t longest_shape_ns;
     uint16_t call;       /* of a call: index of call_names + 1 */
     uint8_t kind, class; /* of a kernel: enum work_kind; of a call: enum call_class + 1; 0: not asked yet */
+    bool graph;          /* of a call: it launches one */
 };
 enum { MANY_CALL_NAMES = 4095 }; /* all further ones go by this number */
 
@@ -106,10 +108,24 @@ struct gpu_window { /* a step */
     uint32_t card;
 };
 
+struct gpu_hole {
+    uint64_t start, end;
+    uint32_t process;
+};
+
+struct gpu_seen_process {
+    const char *trace, *host;              /* host NULL: not told */
+    uint64_t rank, local_rank, size, boot; /* as in RANK: + 1, 0: not told */
+    uint64_t raw_ns, unix_ns;              /* its machine's clocks at time 0 of its trace */
+    uint64_t lost_graphs;                  /* launches of graphs without a record */
+    uint32_t pid;
+};
+
 struct gpu_seen_card {
     uint32_t process;           /* ranks each call their card 0 */
     uint32_t warps, capability; /* most per multiprocessor; 0: not told. major << 8 | minor */
     uint32_t streams;           /* that kernels ran on */
+    size_t first_op, n_ops;     /* in gpu_work.ops, once they are in order */
     struct gpu_card out;
     struct gpu_course course; /* filled where gpu_work.over_time is set */
 };
@@ -126,8 +142,10 @@ struct gpu_work {
     VEC(struct gpu_open_range) ranges;
     VEC(struct gpu_seen_card) cards;
     VEC(struct gpu_origin_sum) origins;
-    VEC(uint32_t) late;        /* processes whose recording began while they ran */
-    VEC(struct gpu_lost) lost; /* by process: the latest that it told */
+    VEC(uint32_t) late;                     /* processes whose recording began while they ran */
+    VEC(struct gpu_seen_process) processes; /* of all traces, one after the other */
+    VEC(struct gpu_hole) holes;             /* by process, then start */
+    VEC(struct gpu_lost) lost;              /* by process: the latest that it told */
     VEC(struct gpu_copied) copied;
     VEC(uint32_t) call_names; /* indices of names */
     VEC(struct gpu_overhead) overheads;
@@ -143,8 +161,10 @@ struct gpu_work {
     tare_error *err;
 };
 
-/* All GPU records of the trace, joined: operations to calls, calls to ranges. */
-tare_status gpu_work_gather(struct gpu_work *w, struct trace *t, struct gpu_profile *out, tare_error *err);
+/* All GPU records of the traces, joined: operations to calls, calls to ranges. Processes of later traces are numbered
+ * on; every trace keeps its own time. */
+tare_status gpu_work_gather(struct gpu_work *w, struct trace *const *traces, size_t n,
+                            struct gpu_profile *out, tare_error *err);
 /* Adds how often the thread (an index) was looked at within that time, by enum gpu_host_does. */
 void gpu_work_looks(const struct gpu_work *w, uint32_t thread, uint64_t from, uint64_t to, uint64_t looks[]);
 /* NULL: not recorded. The call with that number; the innermost range in which it was made. */
@@ -189,6 +209,12 @@ tare_status gpu_work_courses(struct gpu_work *w);
 
 /* gpu_held.c: memory of each device over time, its peak, and who held it then. After steps. */
 tare_status gpu_work_held(struct gpu_work *w);
+
+/* gpu_missing.c: holes that are none are dropped, graphs without records counted. */
+void gpu_work_missing(struct gpu_work *w);
+
+/* gpu_ranks.c: processes of a job beside each other; after idle and steps. */
+tare_status gpu_work_ranks(struct gpu_work *w);
 
 /* gpu_name.c */
 const char *gpu_name_full(struct arena *a, const char *mangled); /* demangled where that can be done here */

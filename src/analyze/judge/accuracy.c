@@ -62,13 +62,10 @@ static int64_t class_of(const double *v, size_t n)
 
 /* ---- scores ---- */
 
-/* Wilson's interval of a share: sensible at 0 and 1 too. */
 static struct run_estimate share_estimate(size_t good, size_t n)
 {
-    double z = stats_normal_quantile(0.975), p = (double)good / (double)n, zz = z * z / (double)n;
-    double mid = (p + zz / 2) / (1 + zz),
-           half = z / (1 + zz) * sqrt(p * (1 - p) / (double)n + zz / (4 * (double)n));
-    return run_estimate(p, fmin(fmax(mid - half, 0), p), fmax(fmin(mid + half, 1), p));
+    struct interval i = stats_share_interval((double)good / (double)n, (double)n, 0.95);
+    return run_estimate(i.value, i.lo, i.hi);
 }
 
 /* The share of rows that stand for the right class: the label, or that which the reference's row stands for. */

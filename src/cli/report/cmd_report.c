@@ -152,11 +152,11 @@ static tare_status write_gpu(struct stream *out, const struct gpu_profile *p, in
     return gpu_profile_write(p, &out->out, out->err);
 }
 
-static int answer_gpu(struct cli *cli, struct trace *t, const struct report_args *a)
+static int answer_gpu(struct cli *cli, struct trace *const *traces, size_t n, const struct report_args *a)
 {
     struct gpu_profile p = {0};
     struct output out;
-    tare_status s = gpu_sum(t, &p, &cli->error);
+    tare_status s = gpu_sum(traces, n, &p, &cli->error);
     if (s == TARE_OK) s = output_open(cli, &out, a->output);
     if (s == TARE_OK) {
         out.stream.status = write_gpu(&out.stream, &p, a->format);
@@ -166,16 +166,28 @@ static int answer_gpu(struct cli *cli, struct trace *t, const struct report_args
     return cli_stream_result(cli, s);
 }
 
+/* Several traces are those of the ranks of a job: what joins them is what their GPUs did. */
 static int report_trace(struct cli *cli, int argc, char **argv, const struct report_args *a)
 {
-    struct trace *t = NULL;
-    if (argc > 1) return cli_usage_error(cli, "one trace at a time; several files are for run documents");
+    size_t n = 0;
+    int rc = 0;
+    bool of_tree =
+        a->gross || a->flat || a->depth || a->tid || a->min_percent > 0 || a->sort != TREE_SORT_TOTAL;
     if (a->format > RUN_FORMAT_json)
         return cli_usage_error(cli, "a trace is reported as text or json; `tare export` knows other formats");
-    int rc = input_trace(cli, argv[0], &t);
-    if (rc) return rc;
-    rc = a->gpu ? answer_gpu(cli, t, a) : answer_trace(cli, t, a);
-    trace_close(t);
+    if (argc > 1 && of_tree)
+        return cli_usage_error(
+            cli, "several traces are joined by what their GPUs did; options about the call tree are "
+                 "for one trace");
+    struct trace **all = mem_new((size_t)argc, sizeof *all);
+    if (!all) {
+        error_nomem(&cli->error, "%d traces", argc);
+        return cli_fail(cli);
+    }
+    for (; n < (size_t)argc && !rc; n += !rc) rc = input_trace(cli, argv[n], &all[n]);
+    if (!rc) rc = a->gpu || n > 1 ? answer_gpu(cli, all, n, a) : answer_trace(cli, all[0], a);
+    while (n) trace_close(all[--n]);
+    mem_free(all);
     return rc;
 }
 
@@ -302,11 +314,13 @@ static const struct opt_kind kinds[] = {
     {0, NULL, NULL}};
 
 static const struct opt_usage usage = {
-    .synopsis = "tare report [options] <trace>\ntare report [options] <run.json>...\n"
+    .synopsis = "tare report [options] <trace>...\ntare report [options] <run.json>...\n"
                 "tare report --html <file> <run.json | trace>...",
     .about = "Print the call tree of a trace: how often each scope ran, its total and self time, the mean "
              "with its 95 % interval, percentiles, and its share. Times are net: the cost of tare itself, "
              "weighed in the running program, is taken out. Percentiles and the maximum are as read. "
+             "Several traces are those of the ranks of one job: what their GPUs did is shown side by side, as with "
+             "--gpu. "
              "Or print the run documents that `tare bench` saved: a row per case, findings, "
              "recommendations and targets. With --html, write one page with plots that needs no network; two run "
              "documents are also compared, two traces give a flame graph of their difference.",

@@ -7,5 +7,6 @@
 #include "run/gpu_profile.h"
 
 void gpu_report_text(struct stream *s, const struct gpu_profile *p);
+void gpu_job_text(struct stream *s, const struct gpu_job *j); /* its part about ranks */
 
 #endif

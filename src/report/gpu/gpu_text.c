@@ -7,23 +7,13 @@
 
 #include "core/fmt.h"
 #include "report/gpu/gpu_report.h"
-#include "report/table.h"
+#include "report/gpu/gpu_table.h"
 #include "report/text.h"
-
-enum { ROWS_SHOWN = 20, NAME_SHOWN = 60 };
 
 static double number(struct known_u64 v)
 {
     return v.known ? (double)v.v : NAN;
 }
-
-/* A cell of a table: what of the row stands in it. */
-#define FILL(name, type, how)                                  \
-    static void fill_##name(struct buf *b, const void *row)    \
-    {                                                          \
-        const struct type *r = row;                            \
-        how;                                                   \
-    }
 
 /* ---- one GPU ---- */
 
@@ -32,6 +22,7 @@ static const struct {
 } causes[] = {
     {"sync", "the program waited for results before it launched more work"},
     {"copy", "copies between host and GPU held the program up"},
+    {"communication", "launched in time, it waited for communication with other ranks"},
     {"launch", "launching: the call, and the way to the GPU"},
     {"allocation", "taking or freeing GPU memory"},
     {"loading", "loading code to the GPU"},
@@ -55,10 +46,26 @@ static void write_busy(struct stream *s, const struct gpu_card *d)
     fmt_duration(&b, number(d->exposed_copy_ns));
     buf_add_str(&b, " beside no other work");
     text_line(s, "busy", &b);
-    if (!d->exposed_communication_ns.v) return;
+    const char *why = run_reason(&d->unknown, "busy");
+    if (!d->busy.known && why) {
+        b = (struct buf)BUF_INIT;
+        buf_add_str(&b, why);
+        text_line(s, "unknown", &b);
+    }
+    if (d->unrecorded_ns.v) {
+        b = (struct buf)BUF_INIT;
+        fmt_duration(&b, number(d->unrecorded_ns));
+        buf_add_str(&b, " of which nothing is known: the program launched, and nothing was recorded");
+        text_line(s, "hole", &b);
+    }
+    if (!d->communication_ns.v) return;
     b = (struct buf)BUF_INIT;
+    fmt_duration(&b, number(d->communication_ns));
+    buf_add_str(&b, " communicating: ");
     fmt_duration(&b, number(d->exposed_communication_ns));
-    buf_add_str(&b, " in which only communication ran");
+    buf_add_str(&b, " exposed, ");
+    fmt_duration(&b, number(d->overlapped_communication_ns));
+    buf_add_str(&b, " beside computing");
     text_line(s, "exposed", &b);
 }
 
@@ -70,6 +77,11 @@ static void write_launches(struct stream *s, const struct gpu_card *d)
                show_time((double)d->launch_ns.p50).s, show_time((double)d->launch_ns.p95).s,
                show_time((double)d->call_ns.p50).s);
     text_line(s, "launch", &b);
+    b = (struct buf)BUF_INIT;
+    buf_printf(
+        &b, "p50 %" PRIu64 ", p95 %" PRIu64 ", at most %" PRIu64 " launched operations wait for their turn",
+        d->queue.p50, d->queue.p95, d->queue.max);
+    text_line(s, "queue", &b);
 }
 
 static void write_steps(struct stream *s, const struct gpu_steps *p)
@@ -103,20 +115,6 @@ static void fill_words(struct buf *b, const void *row)
         if (strcmp(causes[i].cause, idle->cause) == 0) buf_add_str(b, causes[i].words);
 }
 
-#define PRINT_TABLE(s, list, columns)                                               \
-    do {                                                                            \
-        struct table t_;                                                            \
-        table_of(&t_, columns, sizeof columns / sizeof *columns);                   \
-        for (size_t i_ = 0; i_ < (list).n && i_ < ROWS_SHOWN; i_++)                 \
-            table_row(&t_, (list).at[i_]);                                          \
-        table_end(&t_, s, s->style.dim);                                                       \
-        if ((list).n > ROWS_SHOWN) {                                                \
-            struct buf more_ = BUF_INIT;                                            \
-            buf_printf(&more_, "and %zu more (--json has all)", (list).n - ROWS_SHOWN); \
-            text_note(s, &more_);                                                   \
-        }                                                                           \
-    } while (0)
-
 /* The peak, and the three who had taken most of it. */
 static void write_memory(struct stream *s, const struct gpu_card *d)
 {
@@ -147,6 +145,7 @@ static void write_card(struct stream *s, const struct gpu_card *d)
         {"gaps", false, fill_gaps}, {"longest", false, fill_longest}, {"because", true, fill_words}};
     struct buf b = BUF_INIT;
     buf_printf(&b, "gpu %" PRIu64, d->number);
+    if (d->rank.known) buf_printf(&b, " of rank %" PRIu64, d->rank.v);
     if (d->name) {
         buf_add_str(&b, ": ");
         text_plain(&b, d->name, strlen(d->name));
@@ -263,6 +262,8 @@ static void write_lost(struct stream *s, const struct gpu_profile *p)
         {p->lost.unread, "buffers that could not be read to their end"},
         {p->lost.unwritten, "records that could not be written"},
         {p->lost.ranges, "ranges for which no room was left"},
+        {p->lost.holes, "times another tool had CUPTI's buffers and nothing was recorded"},
+        {p->lost.graphs, "launches of CUDA graphs of which nothing was recorded"},
         {p->lost.before_launch, "operations that seem to start before their call: clocks differ a little"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (!rows[i].n) continue;
@@ -301,6 +302,7 @@ void gpu_report_text(struct stream *s, const struct gpu_profile *p)
         {"runs", false, fill_origin_count},     {"total", false, fill_origin_total},
         {"share", false, fill_origin_share}};
     for (size_t i = 0; i < p->devices.n; i++) write_card(s, p->devices.at[i]);
+    if (p->job.known) gpu_job_text(s, &p->job);
     if (!p->devices.n) text_heading(s, "gpu: no operation was recorded");
     if (p->kernels.n) PRINT_TABLE(s, p->kernels, kernels);
     if (p->copies.n) PRINT_TABLE(s, p->copies, copies);

@@ -1675,7 +1675,7 @@ export const COMPARISON: Shape = {
 
 /** Time in which a GPU had nothing to do, by what it waited for. */
 export interface GpuIdle {
-  /** sync, copy, launch, allocation, loading, host-running, host-waiting, host-sleeping, host, unknown. */
+  /** sync, copy, communication, launch, allocation, loading, host-running, host-waiting, host-sleeping, host, unknown. */
   cause: string;
   /** In all. */
   ns?: number | null;
@@ -1695,7 +1695,7 @@ export const GPU_IDLE: Shape = {
   longest_ns: "number",
 };
 
-/** A spread of times. */
+/** A spread, of times in ns unless it is said. */
 export interface GpuSpread {
   /** Median. */
   p50?: number | null;
@@ -1721,6 +1721,8 @@ export interface GpuSteps {
   count?: number | null;
   /** Kernels, copies and fills in one, on average. */
   operations?: number | null;
+  /** Median length of a step, with its interval, ns. */
+  median_ns?: Estimate | null;
   /** Length of a step: of the range on the host, or from its first kernel to the first of the next. */
   step_ns?: GpuSpread | null;
   /** Of the time of all steps. */
@@ -1734,6 +1736,7 @@ export const GPU_STEPS: Shape = {
   name: "text",
   count: "number",
   operations: "number",
+  median_ns: ESTIMATE,
   step_ns: GPU_SPREAD,
   busy: "number",
   least_busy: "number",
@@ -1781,6 +1784,12 @@ export const GPU_MEMORY_AT: Shape = {
 export interface GpuCard {
   /** As CUDA numbers it in the process. */
   number?: number | null;
+  /** Of the process that used it. */
+  pid?: number | null;
+  /** Of that process in its job; null: it was not told. */
+  rank?: number | null;
+  /** Where it ran. */
+  host?: string | null;
   /** Model. */
   name?: string | null;
   /** Unique id. */
@@ -1801,12 +1810,20 @@ export interface GpuCard {
   copy_ns?: number | null;
   /** Of it, while nothing computed, ns. */
   exposed_copy_ns?: number | null;
+  /** In which at least one kernel ran that communicates, ns. */
+  communication_ns?: number | null;
   /** In which communication ran and nothing computed, ns. */
   exposed_communication_ns?: number | null;
-  /** busy_ns / wall_ns. */
+  /** In which communication ran beside something that computed, ns. */
+  overlapped_communication_ns?: number | null;
+  /** In which the program launched and nothing was recorded: neither busy nor idle is known of it, ns. */
+  unrecorded_ns?: number | null;
+  /** busy_ns / (wall_ns - unrecorded_ns). */
   busy?: number | null;
-  /** The rest of the time, by cause; together with busy_ns it makes wall_ns. */
+  /** The rest of the time, by cause; with busy_ns and unrecorded_ns it makes wall_ns. */
   idle?: GpuIdle[] | null;
+  /** Operations that were launched and had not started when the next was launched: a count, no time. */
+  queue?: GpuSpread | null;
   /** From the start of the call that launches to the start of the operation. */
   launch_ns?: GpuSpread | null;
   /** Of the launching call itself. */
@@ -1827,6 +1844,9 @@ export interface GpuCard {
 
 export const GPU_CARD: Shape = {
   number: "number",
+  pid: "number",
+  rank: "number",
+  host: "text",
   name: "text",
   uuid: "text",
   memory_bytes: "number",
@@ -1837,9 +1857,13 @@ export const GPU_CARD: Shape = {
   compute_ns: "number",
   copy_ns: "number",
   exposed_copy_ns: "number",
+  communication_ns: "number",
   exposed_communication_ns: "number",
+  overlapped_communication_ns: "number",
+  unrecorded_ns: "number",
   busy: "number",
   idle: [GPU_IDLE],
+  queue: GPU_SPREAD,
   launch_ns: GPU_SPREAD,
   call_ns: GPU_SPREAD,
   steps: GPU_STEPS,
@@ -1847,6 +1871,122 @@ export const GPU_CARD: Shape = {
   memory_peak_at_ns: "number",
   memory_holders: [GPU_HOLDER],
   memory: [GPU_MEMORY_AT],
+  unknown: REASONS,
+};
+
+/** One process of a job of several, by the GPU that it used most. */
+export interface GpuRank {
+  /** As its launcher told it; null: it did not. */
+  rank?: number | null;
+  /** On its host. */
+  local_rank?: number | null;
+  /** How many the job has. */
+  world_size?: number | null;
+  /** Where it ran. */
+  host?: string | null;
+  /** Of the process. */
+  pid?: number | null;
+  /** Where it is recorded. */
+  trace: string;
+  /** The GPU, as CUDA numbers it in the process. */
+  device?: number | null;
+  /** Kernels, copies and fills. */
+  operations?: number | null;
+  /** From the first operation to the last, ns. */
+  wall_ns?: number | null;
+  /** As of its GPU. */
+  busy?: number | null;
+  /** How many were found; null: none. */
+  steps?: number | null;
+  /** Median length of a step, with its interval, ns. */
+  step_ns?: Estimate | null;
+  /** 95 of 100 steps are shorter, ns. */
+  step_p95_ns?: number | null;
+  /** In which it computed, ns. */
+  compute_ns?: number | null;
+  /** In which it communicated, waiting included, ns. */
+  communication_ns?: number | null;
+  /** Of it, while nothing computed, ns. */
+  exposed_communication_ns?: number | null;
+  /** Of collectives: as long as the rank that came last was in each, ns. */
+  transfer_ns?: number | null;
+  /** Of collectives: the rest, in which it waited for other ranks, ns. */
+  waiting_ns?: number | null;
+  /** Collectives into which it came last. */
+  last?: number | null;
+  /** Of all collectives. */
+  last_share?: Estimate | null;
+  /** reference (its clock is the others' measure), one-clock (the same machine), wall-clock, collectives. */
+  aligned_by: string;
+  /** By how much its clock is ahead of the reference's, by the ends of collectives; null: too few of them, ns. */
+  offset_ns?: Estimate | null;
+  /** Path of a null quantity to the reason why it is unknown. */
+  unknown?: Record<string, string> | null;
+}
+
+export const GPU_RANK: Shape = {
+  rank: "number",
+  local_rank: "number",
+  world_size: "number",
+  host: "text",
+  pid: "number",
+  trace: "text",
+  device: "number",
+  operations: "number",
+  wall_ns: "number",
+  busy: "number",
+  steps: "number",
+  step_ns: ESTIMATE,
+  step_p95_ns: "number",
+  compute_ns: "number",
+  communication_ns: "number",
+  exposed_communication_ns: "number",
+  transfer_ns: "number",
+  waiting_ns: "number",
+  last: "number",
+  last_share: ESTIMATE,
+  aligned_by: "text",
+  offset_ns: ESTIMATE,
+  unknown: REASONS,
+};
+
+/** Several processes of one job: how equal they are, and who is late. */
+export interface GpuJob {
+  /** Ranks of the job; null: not told, or not the same of all. */
+  world_size?: number | null;
+  /** Machines, as far as they can be told apart. */
+  hosts?: number | null;
+  /** Collectives found in all ranks: the n-th kernel of a name in each. */
+  collectives?: number | null;
+  /** Kernels that communicate and have no like in all other ranks. */
+  unmatched?: number | null;
+  /** Of all collectives: as long as the rank that came last was in each, ns. */
+  transfer_ns?: number | null;
+  /** Longest / shortest median step of a rank. */
+  step_skew?: number | null;
+  /** Longest / shortest computing time of a rank. */
+  compute_skew?: number | null;
+  /** Index in ranks of the one that holds the others up; null: none stands out. */
+  slowest?: number | null;
+  /** What says so, or why none is named. */
+  evidence?: string | null;
+  /** By rank. */
+  ranks?: GpuRank[] | null;
+  /** Path of a null quantity to the reason why it is unknown. */
+  unknown?: Record<string, string> | null;
+}
+
+export const GPU_JOB: Shape = {
+  world_size: "number",
+  hosts: "number",
+  collectives: "number",
+  unmatched: "number",
+  transfer_ns: "number",
+  step_skew: "number",
+  compute_skew: "number",
+  slowest: "number",
+  evidence: "text",
+  ranks: [GPU_RANK],
   unknown: REASONS,
 };
 
@@ -2057,6 +2197,12 @@ export interface GpuLost {
   ranges?: number | null;
   /** Operations that seem to start before their call: clocks differ. */
   before_launch?: number | null;
+  /** Times in which another tool had CUPTI's buffers: nothing was recorded. */
+  holes?: number | null;
+  /** Together. */
+  hole_ns?: number | null;
+  /** Launches of CUDA graphs of which nothing was recorded. */
+  graphs?: number | null;
 }
 
 export const GPU_LOST: Shape = {
@@ -2066,6 +2212,9 @@ export const GPU_LOST: Shape = {
   unwritten: "number",
   ranges: "number",
   before_launch: "number",
+  holes: "number",
+  hole_ns: "number",
+  graphs: "number",
 };
 
 /** Something to know about the record. */
@@ -2089,12 +2238,14 @@ export interface GpuDocument {
   created?: string | null;
   /** What wrote the document. */
   tool?: Tool | null;
-  /** Where it comes from. */
+  /** Where it comes from: the first, where several were joined. */
   trace?: string | null;
   /** The program. */
   command?: string | null;
   /** GPUs that were used. */
   devices?: GpuCard[] | null;
+  /** Where several processes used GPUs: the ranks of a job, one beside the other. */
+  job?: GpuJob | null;
   /** Kernels by kind. */
   groups?: GpuGroup[] | null;
   /** By name, the one with the most time first. */
@@ -2122,6 +2273,7 @@ export const GPU_PROFILE: Shape = {
   trace: "text",
   command: "text",
   devices: [GPU_CARD],
+  job: GPU_JOB,
   groups: [GPU_GROUP],
   kernels: [GPU_KERNEL],
   copies: [GPU_COPY],

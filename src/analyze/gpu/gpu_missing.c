@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ * gpu_missing.c - what the record should hold and does not: holes, in which another tool had CUPTI's buffers, and CUDA
+ * graphs that were launched and of which nothing was recorded. */
+#include "analyze/gpu/gpu_work.h"
+
+/* An operation that starts within a hole came late, but it came: a long kernel ran, and nothing was taken from us. */
+static bool is_void(const struct gpu_work *w, const struct gpu_hole *h)
+{
+    for (size_t i = 0; i < w->cards.n; i++) {
+        const struct gpu_seen_card *c = &w->cards.items[i];
+        const struct gpu_op *ops = w->ops.items + c->first_op;
+        size_t low = 0, high = c->process == h->process ? c->n_ops : 0;
+        while (low < high) { /* the first that starts behind its begin */
+            size_t middle = low + (high - low) / 2;
+            if (ops[middle].start < h->start)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (c->process == h->process && low < c->n_ops && ops[low].start < h->end) return true;
+    }
+    return false;
+}
+
+/* One that goes on is told again, longer: of those that overlap one is left. */
+static void drop_void_holes(struct gpu_work *w)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < w->holes.n; i++) {
+        const struct gpu_hole h = w->holes.items[i];
+        struct gpu_hole *last = kept ? &w->holes.items[kept - 1] : NULL;
+        if (is_void(w, &h)) continue;
+        if (last && last->process == h.process && h.start <= last->end)
+            last->end = h.end > last->end ? h.end : last->end;
+        else
+            w->holes.items[kept++] = h;
+    }
+    w->holes.n = kept;
+    w->out->lost.holes = kept;
+    for (size_t i = 0; i < kept; i++)
+        gpu_grow(&w->out->lost.hole_ns, w->holes.items[i].end - w->holes.items[i].start);
+}
+
+static uint64_t last_end(const struct gpu_work *w, uint32_t process)
+{
+    uint64_t end = 0;
+    for (size_t i = 0; i < w->cards.n; i++) {
+        const struct gpu_seen_card *c = &w->cards.items[i];
+        for (size_t k = 0; c->process == process && k < c->n_ops; k++)
+            if (w->ops.items[c->first_op + k].end > end) end = w->ops.items[c->first_op + k].end;
+    }
+    return end;
+}
+
+/* The driver's call within the runtime's: the same launch. */
+static bool is_nested(const struct gpu_work *w, size_t i)
+{
+    const struct gpu_host_call *c = &w->calls.items[i], *outer = i ? c - 1 : NULL;
+    if (!outer || outer->process != c->process || outer->thread != c->thread) return false;
+    return outer->id == c->id || (outer->class == CALL_LAUNCH && outer->start <= c->start &&
+                                  c->start + c->duration <= outer->start + outer->duration);
+}
+
+/* Launches of graphs of which no operation has the number. Not those after the last operation, which were on their way
+ * when the record ended, and not failed ones. */
+static void count_lost_graphs(struct gpu_work *w)
+{
+    uint64_t end = 0;
+    uint32_t process = UINT32_MAX;
+    for (size_t i = 0; i < w->ops.n; i++)
+        if (w->ops.items[i].call != NO_CALL)
+            w->calls.items[w->ops.items[i].call].graph = 0; /* it has its own */
+    for (size_t i = 0; i < w->calls.n; i++) {
+        const struct gpu_host_call *c = &w->calls.items[i];
+        if (!c->graph || is_nested(w, i)) continue;
+        if (c->process != process) end = last_end(w, process = c->process);
+        if (c->start >= end) continue;
+        w->processes.items[c->process].lost_graphs++;
+        w->out->lost.graphs++;
+    }
+}
+
+void gpu_work_missing(struct gpu_work *w)
+{
+    drop_void_holes(w);
+    count_lost_graphs(w);
+}
