@@ -11,6 +11,8 @@ struct reason {
     const char *why[RUN_PRODUCERS]; /* NULL: this producer always knows it, or gives its own reason */
 };
 
+static const char off_gpu[] = "it is no model that ran on a GPU";
+static const char of_cards[] = "of models under tare bench only; gpu.devices has the cards' memory";
 static const char once[] = "the program ran once";
 static const char uncounted[] = "a watched program counts nothing";
 static const char no_model[] = "a command, not a model";
@@ -40,6 +42,9 @@ static const struct reason of_cases[] = {
     {"throughput", {NULL, uncounted, nothing, untold}},
     {"memory", {NULL, "only known of processes that tare itself is", nothing, untold}},
     {"memory.rss_mean", {NULL, "the process probe was not on, or the program ended before the first sample"}},
+    {"memory.gpu_peak", {off_gpu, of_cards}},
+    {"memory.gpu_held", {off_gpu, of_cards}},
+    {"memory.gpu_arena", {off_gpu, of_cards}},
     {"cpu", {NULL, NULL, nothing, untold}},
     {"cpu.steal", {NULL, "the system probe was not on, or this kernel does not tell"}},
     {"cpu.throttled_ns", {NULL, "there is no CPU quota here, or the cgroup probe was not on"}},

@@ -308,6 +308,7 @@ tare_status onnx_prepare(struct subject *base, const struct case_params *p, cons
     i->call_bound = s->ort->call.RunWithBinding;
     i->call_wait = s->ort->call.SynchronizeBoundOutputs;
     i->placed = p->provider && strcasecmp(p->provider, "cpu") != 0;
+    i->memory = ort_provider_memory(p->provider);
     i->no_arena = s->no_arena;
     f.threads = p->threads > 0 ? p->threads : onnx_thread_budget(to->run);
     st = fill_instance(i, &f, err);
@@ -515,7 +516,8 @@ static uint64_t count_bad(const struct ort *o, struct ort_value *v)
 static void report_arena(struct onnx_instance *i, struct run *run, struct run_case *c)
 {
     struct ort_arena_use use;
-    if (ort_arena_stats(i->ort, i->session, &run->arena, &c->memory.arena, &use)) {
+    struct ort_arena_of host = {i->session, NULL};
+    if (ort_arena_stats(i->ort, &host, &run->arena, &c->memory.arena, &use)) {
         c->memory.known = true;
         if (use.held && use.most_used <= use.held) {
             c->memory.fragmentation = known_f64(1 - (double)use.most_used / (double)use.held);
@@ -532,11 +534,31 @@ static void report_arena(struct onnx_instance *i, struct run *run, struct run_ca
     run_unknown(run, &c->unknown, "memory.fragmentation", "%s", why);
 }
 
+/* Of the session alone: other cases that are loaded beside it have their own. */
+static void report_gpu_memory(struct onnx_instance *i, struct run *run, struct run_case *c)
+{
+    struct ort_arena_use use = {0};
+    struct ort_arena_of device = {i->session, i->memory};
+    if (!i->memory) return;
+    if (ort_arena_stats(i->ort, &device, &run->arena, &c->memory.gpu_arena, &use) && use.most_used) {
+        c->memory.known = true;
+        c->memory.gpu_peak = known_u64(use.most_used);
+        if (use.held) c->memory.gpu_held = known_u64(use.held);
+        return;
+    }
+    const char *why = i->ort->api < 23 ? "ONNX Runtime tells allocator statistics from 1.23 on"
+                                       : "the session's allocator on the GPU keeps no statistics";
+    run_unknown(run, &c->unknown, "memory.gpu_peak", "%s", why);
+    run_unknown(run, &c->unknown, "memory.gpu_held", "%s", why);
+    run_unknown(run, &c->unknown, "memory.gpu_arena", "%s", why);
+}
+
 tare_status onnx_report(struct instance *base, struct run *run, struct run_case *c, tare_error *err)
 {
     struct onnx_instance *i = (struct onnx_instance *)base;
     uint64_t bad = 0;
     report_arena(i, run, c);
+    report_gpu_memory(i, run, c);
     tare_status s = i->device ? onnx_bound_fetch(i, err) : TARE_OK;
     if (s < 0) return s;
     for (size_t k = 0; k < i->outputs.items.n; k++) bad += count_bad(i->ort, i->workers[0].out[k]);

@@ -60,6 +60,7 @@ struct onnx_instance {
     unsigned n_workers;
     struct ort_memory_info *cpu, *device; /* device NULL: inputs and outputs are the host's */
     int64_t batch;                        /* 0: unknown */
+    const char *memory;                   /* of the provider's device; NULL: the host's */
     bool placed;                          /* made for another provider than cpu */
     bool no_arena;
 };

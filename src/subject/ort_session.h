@@ -86,9 +86,14 @@ tare_status ort_session_profile(const struct ort *o, struct ort_session *s, stru
 struct ort_arena_use {
     uint64_t held, most_used; /* bytes; 0: not told */
 };
-/* The statistics of the session's CPU arena into *arena; false when this runtime or session has none. */
-bool ort_arena_stats(const struct ort *o, const struct ort_session *s, struct arena *a, struct run_map *arena,
-                     struct ort_arena_use *use);
+/* The statistics of the session's arena in the host's memory (NULL) or in that of this name ("Cuda") into *arena; false
+ * when this runtime or session has none. */
+struct ort_arena_of {
+    const struct ort_session *session;
+    const char *memory;
+};
+bool ort_arena_stats(const struct ort *o, const struct ort_arena_of *of, struct arena *a,
+                     struct run_map *arena, struct ort_arena_use *use);
 /* Nodes per provider into *placement; none when unknown. Needs 1.24 and a session made for another provider than
  * cpu. */
 void ort_placement(const struct ort *o, const struct ort_session *s, struct arena *a,

@@ -208,15 +208,21 @@ static uint64_t stat_of(const struct run_map *m, const char *key)
     return v && v->kind == RUN_INT && v->i > 0 ? (uint64_t)v->i : 0;
 }
 
-bool ort_arena_stats(const struct ort *o, const struct ort_session *s, struct arena *a, struct run_map *arena,
-                     struct ort_arena_use *use)
+static struct ort_status *describe_memory(const struct ort *o, const char *name, struct ort_memory_info **out)
+{
+    return name ? o->call.CreateMemoryInfo(name, ORT_ALLOCATOR_ARENA, 0, 0, out)
+                : o->call.CreateCpuMemoryInfo(ORT_ALLOCATOR_ARENA, 0, out);
+}
+
+bool ort_arena_stats(const struct ort *o, const struct ort_arena_of *of, struct arena *a,
+                     struct run_map *arena, struct ort_arena_use *use)
 {
     struct ort_memory_info *info = NULL;
     struct ort_allocator *allocator = NULL;
     struct ort_key_values *kv = NULL;
     if (!o->call.AllocatorGetStats || !o->call.GetKeyValuePairs) return false;
-    struct ort_status *st = o->call.CreateCpuMemoryInfo(ORT_ALLOCATOR_ARENA, 0, &info);
-    if (!st) st = o->call.CreateAllocator(s, info, &allocator);
+    struct ort_status *st = describe_memory(o, of->memory, &info);
+    if (!st) st = o->call.CreateAllocator(of->session, info, &allocator);
     if (!st) st = o->call.AllocatorGetStats(allocator, &kv);
     if (!st) take_stats(o, kv, a, arena);
     if (kv) o->call.ReleaseKeyValuePairs(kv);

@@ -347,6 +347,43 @@ static void test_startup_and_provider(void **state)
     run_release(&r);
 }
 
+/* A run of 1 ms in which the GPU works 400 us, in 100 kernels of 3 us and two copies. */
+static void test_a_gpu_that_waits(void **state)
+{
+    struct run r;
+    (void)state;
+    fixture_sweep(&r);
+    struct run_case *c = r.cases.at[0];
+    struct run_gpu_pass *p = &c->gpu.pass;
+    run_map_text(&r.arena, &c->params, "provider", "cuda");
+    run_map_text(&r.arena, &c->params, "io", "host");
+    c->gpu.known = p->known = true;
+    p->busy_share = run_estimate(0.4, 0.35, 0.45);
+    p->kernel_ns = known_f64(300e3);
+    p->copy_ns = known_f64(100e3);
+    p->operations = known_u64(102);
+    p->copies = known_u64(2);
+    p->copy_bytes = known_u64(4096);
+    struct run_layer *l = run_add_layer(&r, c, "(inputs and outputs)");
+    l->group = "copy";
+    l->gpu_ns = run_estimate(100e3, 99e3, 101e3);
+    l->share = known_f64(0.1);
+    finding_judge(&r);
+    finding_has(finding_must(&r, "gpu.launch-bound")->title,
+                "40 % of a run (at most 45 %): it waits for 100 kernels");
+    finding_has(finding_must(&r, "gpu.copies")->title, "100 us, 10 % of it");
+    l->share = known_f64(0.04);
+    p->busy_share.hi = known_f64(0.71); /* it may be busy enough */
+    finding_judge(&r);
+    finding_must_not(&r, "gpu.launch-bound");
+    finding_must_not(&r, "gpu.copies");
+    p->busy_share.hi = known_f64(0.45);
+    p->kernel_ns = known_f64(3e6); /* 30 us each */
+    finding_judge(&r);
+    finding_must_not(&r, "gpu.launch-bound");
+    run_release(&r);
+}
+
 static void test_a_gpu_that_nobody_watched(void **state)
 {
     struct run r;
@@ -447,6 +484,7 @@ int main(void)
         cmocka_unit_test(test_notes_of_the_harness),
         cmocka_unit_test(test_memory_rules),
         cmocka_unit_test(test_startup_and_provider),
+        cmocka_unit_test(test_a_gpu_that_waits),
         cmocka_unit_test(test_a_gpu_that_nobody_watched),
         cmocka_unit_test(test_accuracy_changed),
         cmocka_unit_test(test_silent_without_data),

@@ -346,6 +346,8 @@ static void inputs_and_outputs_stay_on_the_device(void **state)
     assert_int_equal(got.items.items[0].dims[0], 3); /* the shape changed */
     assert_int_equal(o.subject->ops->report(o.instance, &o.run, o.c, &err), TARE_OK);
     assert_int_equal(o.c->nan_outputs.v, 3);
+    assert_int_equal(o.c->memory.gpu_peak.v, 3000); /* of the fake allocator */
+    assert_int_equal(o.c->memory.gpu_held.v, 4000);
     assert_int_equal(count_of(read_log(log), "run host"), 2);
     assert_int_equal(run_once(&o, 0, &err), TARE_OK);
     unsetenv("FAKE_ORT_LOG");

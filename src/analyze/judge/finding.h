@@ -35,6 +35,10 @@
     OTHER("accuracy.dropped", "critical", "do not use this configuration before its answers were looked at")           \
     RUN("gpu.unwatched", "warn", gpu_unwatched,                                                                        \
         "judge by the times; watch the card with `tare top` or `tare run` beside it")                                  \
+    CASE("gpu.launch-bound", "warn", gpu_launch_bound,                                                                 \
+         "use CUDA graphs or a larger batch, so that the GPU need not wait for each launch")                           \
+    CASE("gpu.copies", "warn", gpu_copies,                                                                             \
+         "keep inputs and outputs on the GPU (IoBinding): `--io host,gpu` measures what that brings")                  \
     CASE("provider.fallback", "warn", placement,                                                                       \
          "see which operators the provider lacks: each change of place copies tensors")                                \
     CASE("provider.fallback", "warn", layer_provider,                                                                  \

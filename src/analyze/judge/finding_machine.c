@@ -232,13 +232,19 @@ void find_gpu_unwatched(struct judging *j)
     const struct run *run = j->run;
     const struct run_value *seen = run_map_get(&run->config, "gpu_present");
     const char *provider = NULL;
+    bool measured = false; /* its memory */
     for (size_t i = 0; i < run->cases.n && !provider; i++) {
         const char *p = param_text(run->cases.at[i], "provider");
-        if (!run->cases.at[i]->gpu.known && is_on_gpu(p)) provider = p;
+        if (run->cases.at[i]->gpu.known || !is_on_gpu(p)) continue;
+        provider = p;
+        measured = run->cases.at[i]->memory.gpu_peak.known;
     }
     bool is_model = run->subject.type && strcmp(run->subject.type, "onnx") == 0;
     struct run_finding *f = NULL;
-    if (provider)
+    if (provider && measured)
+        f = finding_start(j, NULL, "it ran on %.60s: how busy the GPU was, and its energy, were not measured",
+                          provider);
+    else if (provider)
         f = finding_start(
             j, NULL,
             "it ran on %.60s: memory is that of the process on the host; GPU memory, load and energy "
@@ -248,4 +254,8 @@ void find_gpu_unwatched(struct judging *j)
         f = finding_start(j, NULL,
                           "this machine has a GPU: what a run did on it, memory included, was not measured");
     finding_text(j, f, "provider", provider ? provider : "unknown");
+    if (provider && measured) {
+        finding_action(j, f, "--layers tells how busy the GPU is, and the time of every layer on it");
+        if (f) f->severity = "info";
+    }
 }

@@ -77,6 +77,7 @@ const struct measure measure_table[] = {
     {"memory.peak", "memory.rss_peak", "rss_peak", MEASURE_BYTES, LESS, SINGLE, 0, NULL, "peak resident memory"},
     {"memory.delta", "memory.delta", NULL, MEASURE_BYTES, LESS, SINGLE, 0, NULL, "peak less before loading"},
     {"memory.per_unit", "memory.per_unit", NULL, MEASURE_BYTES, LESS, SINGLE, 0, NULL, "memory per unit of a run"},
+    {"memory.gpu", "memory.gpu_peak", NULL, MEASURE_BYTES, LESS, SINGLE, 0, NULL, "most in use on the GPU"},
     {"load", "load_ns", "load_ns", MEASURE_TIME, LESS, SINGLE, 0, NULL, "loading time"},
     {"first_run", "first_run_ns", NULL, MEASURE_TIME, LESS, SINGLE, 0, NULL, "time of the very first run"},
     {"cpu.utilization", "cpu.utilization", NULL, MEASURE_PLAIN, LESS, SINGLE, 0, NULL, "processors busy; 1 is one"},

@@ -78,6 +78,7 @@ static const struct run_column measure_columns[] = {
     {"per unit", NULL, "latency.per_unit", false},
     {"memory", NULL, "memory.delta", false},
     {"peak", NULL, "memory.peak", false},
+    {"on GPU", NULL, "memory.gpu", false},
     {"load", NULL, "load", false},
     {"accuracy", NULL, "accuracy", false},
     {"self", NULL, "self.share", false},
@@ -88,7 +89,10 @@ enum { N_MEASURES = sizeof measure_columns / sizeof *measure_columns };
 static bool is_shown(const struct run *run, const struct run_column *column)
 {
     struct run_estimate e;
-    bool is_main = strcmp(column->metric, "accuracy") != 0 && strcmp(column->metric, "self.share") != 0;
+    static const char *const extra[] = {"accuracy", "self.share", "memory.gpu"};
+    bool is_main = true;
+    for (size_t i = 0; i < sizeof extra / sizeof *extra; i++)
+        is_main = is_main && strcmp(column->metric, extra[i]) != 0;
     for (size_t i = 0; i < run->cases.n; i++) {
         const struct run_case *c = run->cases.at[i];
         if (measure_named(c, column->metric, &e)) return true;

@@ -459,6 +459,12 @@ export interface Memory {
   major_faults?: number | null;
   /** What the runtime's own allocator says. */
   arena?: Record<string, Json> | null;
+  /** Most that the model had in use on the GPU: weights, activations, bound inputs and outputs, B. */
+  gpu_peak?: number | null;
+  /** What the runtime's allocator holds there for it, B. */
+  gpu_held?: number | null;
+  /** What the runtime's allocator there says. */
+  gpu_arena?: Record<string, Json> | null;
   /** Share of allocator memory held but not used. */
   fragmentation?: number | null;
   /** Resident memory that each run adds: a leak when surely above 0; negative when it shrank, B. */
@@ -474,6 +480,9 @@ export const MEMORY: Shape = {
   minor_faults: "number",
   major_faults: "number",
   arena: {},
+  gpu_peak: "number",
+  gpu_held: "number",
+  gpu_arena: {},
   fragmentation: "number",
   growth: ESTIMATE,
 };
