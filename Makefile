@@ -125,6 +125,11 @@ $(O)/obj/flags: FORCE
 $(O)/obj/commit: FORCE
 	@mkdir -p $(@D)
 	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' >$@
+# Where libtare-gpu.so will be, seen from the command: also after the whole tree was moved.
+LIBDIR_FROM_BIN = $(shell realpath -m -s --relative-to=$(PREFIX)/bin $(LIBDIR))
+$(O)/obj/libdir: FORCE
+	@mkdir -p $(@D)
+	@echo '$(LIBDIR_FROM_BIN)' | cmp -s - $@ || echo '$(LIBDIR_FROM_BIN)' >$@
 .PHONY: FORCE
 FORCE:
 
@@ -141,6 +146,8 @@ $(O)/obj/src/core/mem.o: BANNED =
 COMMIT_OBJ := $(patsubst %.c,$(O)/obj/%.o,$(shell grep -l TARE_COMMIT $(CLI_SRC) /dev/null))
 $(COMMIT_OBJ): $(O)/obj/commit
 $(COMMIT_OBJ): COMMIT_FLAG = -DTARE_COMMIT='"$(COMMIT)"'
+$(O)/obj/src/probe/gpu_record.o: $(O)/obj/libdir
+$(O)/obj/src/probe/gpu_record.o: COMMIT_FLAG = -DTARE_LIBDIR='"$(LIBDIR_FROM_BIN)"'
 # The words of `python -m tare`, which the command knows by name only: the table of the package is the one list.
 PYTHON_TABLE := python/tare/__main__.py
 $(O)/obj/src/cli/cli.o: $(PYTHON_TABLE)

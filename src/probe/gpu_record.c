@@ -7,7 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const beside[] = {"libtare-gpu.so", "../lib/libtare-gpu.so", "../_lib/libtare-gpu.so"};
+/* From the command's folder: in a build; where `make install` puts it, LIBDIR included (TARE_LIBDIR is from PREFIX/bin
+ * there, so that a tree that is moved as a whole still finds it); in the Python package. */
+#ifndef TARE_LIBDIR
+#define TARE_LIBDIR "../lib"
+#endif
+static const char *const beside[] = {"libtare-gpu.so", TARE_LIBDIR "/libtare-gpu.so", "../lib/libtare-gpu.so",
+                                     "../_lib/libtare-gpu.so"};
 
 bool gpu_record_library(char out[PATH_MAX])
 {

@@ -12,7 +12,8 @@
 
 /* Where `make`, `make install` and the Python package have it, seen from the command; false: nowhere. */
 bool gpu_record_library(char out[PATH_MAX]);
-#define GPU_RECORD_MISSING "libtare-gpu.so is neither beside the tare command nor in ../lib or ../_lib from there"
+#define GPU_RECORD_MISSING \
+    "libtare-gpu.so is neither beside the tare command nor in its LIBDIR, ../lib or ../_lib from there"
 
 struct gpu_recording {
     void *library;

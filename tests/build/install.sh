@@ -38,5 +38,18 @@ check "and runs" says "fine out of memory" env LD_LIBRARY_PATH="$root/opt/tare/l
 check "the installed command runs" "$root/opt/tare/bin/tare" version
 check "installing again changes nothing" quiet_make install
 check "make uninstall" quiet_make uninstall
+# Another LIBDIR: the command is told of it, and looks there. (Compiled aside: the build is not made anew for it.)
+told_libdir() { quiet_make -n LIBDIR=/opt/tare/lib/multi/arch build/obj/src/probe/gpu_record.o | grep -q "TARE_LIBDIR='\"../lib/multi/arch\"'"; }
+finds_library() # finds_library LIBDIR-FROM-BIN FOLDER
+{
+    mkdir -p "$TMPDIR/moved/bin" "$TMPDIR/moved/$2" && : >"$TMPDIR/moved/$2/libtare-gpu.so"
+    printf '#include <stdio.h>\n#include "probe/gpu_record.h"\nint main(void)\n{\n    char at[PATH_MAX];\n    return !gpu_record_library(at) || puts(at) < 0;\n}\n' \
+        >"$TMPDIR/finds.c"
+    "$CC" -D_GNU_SOURCE -DTARE_LIBDIR="\"$1\"" -Isrc -Iinclude "$TMPDIR/finds.c" src/probe/gpu_record.c src/core/error.c \
+        -ldl -o "$TMPDIR/moved/bin/finds" || return 1
+    says "$TMPDIR/moved/bin/$1/libtare-gpu.so" "$TMPDIR/moved/bin/finds"
+}
+check "another LIBDIR is compiled in" told_libdir
+check "and looked into" finds_library ../lib/multi/arch lib/multi/arch
 check "nothing is left" nothing_left
 finish

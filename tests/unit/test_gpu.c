@@ -697,6 +697,39 @@ static void names_of_kernels(void **state)
     arena_release(&a);
 }
 
+/* f(A<int, int>, A<A<int, int>, A<int, int> >, ..): each parameter is twice the one before. */
+static const char *doubling(struct arena *a, unsigned times)
+{
+    static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    struct buf b = BUF_INIT;
+    buf_add_str(&b, "_Z1f1AIiiE");
+    for (unsigned i = 0; i < times; i++) {
+        char ref[4] = {0};
+        snprintf(ref, sizeof ref, "%c%c", i < 36 ? digits[i] : digits[i / 36], i < 36 ? 0 : digits[i % 36]);
+        buf_printf(&b, "S_IS%s_S%s_E", ref, ref);
+    }
+    const char *name = arena_str(a, b.data);
+    buf_release(&b);
+    return name;
+}
+
+/* Names that would take years to write out stay as they are, and do not keep others from being read. */
+static void names_that_grow_without_end(void **state)
+{
+    struct arena a = ARENA_INIT;
+    (void)state;
+    assert_string_equal(gpu_name_full(&a, doubling(&a, 1)), "f(A<int, int>, A<A<int, int>, A<int, int> >)");
+    assert_int_equal(strncmp(gpu_name_full(&a, doubling(&a, 8)), "f(A<int, int>, A<A<", 19),
+                     0); /* by the child */
+    for (unsigned i = 60; i < 63; i++)
+        assert_string_equal(gpu_name_full(&a, doubling(&a, i)), doubling(&a, i));
+    assert_int_equal(strncmp(gpu_name_full(&a, doubling(&a, 8)), "f(A<int, int>, A<A<", 19), 0);
+    for (unsigned i = 64; i < 80; i++)
+        assert_string_equal(gpu_name_full(&a, doubling(&a, i)), doubling(&a, i));
+    gpu_demangle_end();
+    arena_release(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -705,6 +738,7 @@ int main(void)
         cmocka_unit_test(no_room_changes_nothing),
         cmocka_unit_test(bytes_that_are_no_record),
         cmocka_unit_test(names_of_kernels),
+        cmocka_unit_test(names_that_grow_without_end),
         cmocka_unit_test(sorting_and_finding),
         cmocka_unit_test_setup_teardown(a_long_wait_is_a_wait, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_is_of_its_card, set_up, tear_down),

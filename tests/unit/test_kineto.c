@@ -266,6 +266,31 @@ static void events_in_any_order(void **state)
     trace_close(t);
 }
 
+/* More kernels than a list of a document holds: the rest is counted. */
+static void lists_that_are_cut_say_so(void **state)
+{
+    enum { NAMES = 65536 + 1000 };
+    struct folder *f = *state;
+    struct buf text = BUF_INIT;
+    struct kineto_counts c;
+    struct gpu_profile p;
+    struct trace *t;
+    buf_add_char(&text, '[');
+    for (int i = 0; i < NAMES; i++)
+        buf_printf(&text, "%s{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k%d\",\"ts\":%d,\"dur\":1}",
+                   i ? "," : "", i, i);
+    buf_add_char(&text, ']');
+    assert_int_equal(import_text(f, text.data, &c, NULL), TARE_OK);
+    buf_release(&text);
+    assert_int_equal(c.kernels, NAMES);
+    assert_int_equal(trace_open(&t, f->trace, NULL), TARE_OK);
+    assert_int_equal(gpu_sum(t, &p, NULL), TARE_OK);
+    assert_int_equal(p.kernels.n, 65536);
+    assert_int_equal(p.lost.rows, 1000);
+    gpu_profile_release(&p);
+    trace_close(t);
+}
+
 static void memory_may_run_out(void **state)
 {
     struct folder *f = *state;
@@ -293,6 +318,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(damaged_gzip_files, set_up, tear_down),
         cmocka_unit_test_setup_teardown(odd_events_are_counted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(events_in_any_order, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(lists_that_are_cut_say_so, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_may_run_out, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

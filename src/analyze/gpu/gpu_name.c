@@ -1,36 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * gpu_name.c - kernels have the names of C++ templates, hundreds of letters long: here they are demangled, shortened
+ * gpu_name.c - kernels have the names of C++ templates, hundreds of letters long: here they are shortened
  * to what people say, and put into groups by a table. */
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyze/gpu/gpu_work.h"
-
-typedef char *demangle_fn(const char *mangled, char *buffer, size_t *length, int *status);
-
-/* The C++ library's own, where there is one: a machine that reads traces need not have it. */
-static demangle_fn *demangler(void)
-{
-    static demangle_fn *found;
-    static bool looked;
-    if (looked) return found;
-    looked = true;
-    void *lib = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
-    if (!lib) lib = dlopen("libc++abi.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (lib) *(void **)&found = dlsym(lib, "__cxa_demangle");
-    return found;
-}
-
-const char *gpu_name_full(struct arena *a, const char *mangled)
-{
-    int status = -1;
-    demangle_fn *demangle = strncmp(mangled, "_Z", 2) == 0 ? demangler() : NULL;
-    char *plain = demangle ? demangle(mangled, NULL, NULL, &status) : NULL;
-    const char *kept = plain && status == 0 ? arena_str(a, plain) : mangled;
-    (free)(plain); /* malloc'ed by the C++ library */
-    return kept;
-}
 
 /* Where the parameters or template arguments of the outermost name begin; "(anonymous namespace)" is neither. */
 static size_t head_length(const char *s)

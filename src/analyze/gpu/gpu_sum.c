@@ -233,15 +233,17 @@ static tare_status note_missing_ends(struct trace *t, struct gpu_profile *p, tar
     return TARE_OK;
 }
 
-/* The largest of each that a document holds: a program may give every range a name of its own. */
+/* The largest of each that a document holds: a program may give every range a name of its own. What is left out is
+ * told. */
 static void cut_lists(struct gpu_profile *p)
 {
-    if (p->kernels.n > RUN_LIST_MAX) p->kernels.n = RUN_LIST_MAX;
-    if (p->calls.n > RUN_LIST_MAX) p->calls.n = RUN_LIST_MAX;
-    if (p->ranges.n > RUN_LIST_MAX) p->ranges.n = RUN_LIST_MAX;
-    if (p->origins.n > RUN_LIST_MAX) p->origins.n = RUN_LIST_MAX;
-    if (p->threads.n > RUN_LIST_MAX) p->threads.n = RUN_LIST_MAX;
-    if (p->notes.n > RUN_LIST_MAX) p->notes.n = RUN_LIST_MAX;
+    size_t *const lists[] = {&p->kernels.n, &p->calls.n,   &p->ranges.n,
+                             &p->origins.n, &p->threads.n, &p->notes.n};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        if (*lists[i] <= RUN_LIST_MAX) continue;
+        p->lost.rows += *lists[i] - RUN_LIST_MAX;
+        *lists[i] = RUN_LIST_MAX;
+    }
 }
 
 /* The courses go over to the caller. */

@@ -700,6 +700,7 @@ tare_status gpu_work_gather(struct gpu_work *w, struct trace *const *traces, siz
 
 void gpu_work_release(struct gpu_work *w)
 {
+    gpu_demangle_end();
     vec_release(&w->ops);
     vec_release(&w->calls);
     vec_release(&w->states);

@@ -216,8 +216,12 @@ void gpu_work_missing(struct gpu_work *w);
 /* gpu_ranks.c: processes of a job beside each other; after idle and steps. */
 tare_status gpu_work_ranks(struct gpu_work *w);
 
+/* gpu_demangle.c: demangled where that can be done here, in bounded time; else the name itself. The child that may have
+ * been started for it is ended, and started anew when it is needed again. */
+const char *gpu_name_full(struct arena *a, const char *mangled);
+void gpu_demangle_end(void);
+
 /* gpu_name.c */
-const char *gpu_name_full(struct arena *a, const char *mangled); /* demangled where that can be done here */
 const char *gpu_name_short(struct arena *a, const char *full);
 const char *gpu_name_group(const char *full);
 #define GPU_GROUP_COMMUNICATION "communication"

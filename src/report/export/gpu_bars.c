@@ -281,6 +281,7 @@ tare_status gpu_bars(struct trace *t, const struct gpu_bars_to *to, tare_error *
         struct open_range *r = &b.ranges.items[i];
         if (r->open) s = put_range(&b, r, b.latest > r->start ? b.latest : r->start);
     }
+    gpu_demangle_end();
     gpu_tables_release(&b.tables);
     map_u64_release(&b.open);
     map_u64_release(&b.track_numbers);

@@ -264,7 +264,8 @@ static void write_lost(struct stream *s, const struct gpu_profile *p)
         {p->lost.ranges, "ranges for which no room was left"},
         {p->lost.holes, "times another tool had CUPTI's buffers and nothing was recorded"},
         {p->lost.graphs, "launches of CUDA graphs of which nothing was recorded"},
-        {p->lost.before_launch, "operations that seem to start before their call: clocks differ a little"}};
+        {p->lost.before_launch, "operations that seem to start before their call: clocks differ a little"},
+        {p->lost.rows, "rows with the least time are not listed: a list has 65,536"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (!rows[i].n) continue;
         struct buf b = BUF_INIT;

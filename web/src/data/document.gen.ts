@@ -2212,6 +2212,8 @@ export interface GpuLost {
   hole_ns?: number | null;
   /** Launches of CUDA graphs of which nothing was recorded. */
   graphs?: number | null;
+  /** Rows that this document leaves out, those with the least time: a list has 65,536. */
+  rows?: number | null;
 }
 
 export const GPU_LOST: Shape = {
@@ -2224,6 +2226,7 @@ export const GPU_LOST: Shape = {
   holes: "number",
   hole_ns: "number",
   graphs: "number",
+  rows: "number",
 };
 
 /** Something to know about the record. */
