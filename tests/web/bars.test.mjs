@@ -5,41 +5,18 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { closeBrowser, fill, overflow, packed, report, root, scratch, shot, violations, withPage } from "./browser.mjs";
+import { closeBrowser, fill, overflow, packed, readJson, report, root, scratch, shot, violations, withPage } from "./browser.mjs";
 
 after(closeBrowser);
 
 // ---- pages ----
 
-const deltas = (v) => packed(v.map((x, i) => x - (i ? v[i - 1] : 0)));
-
 /** Two calls in two ranges, each launches one kernel; all within 1000 us. The window is lane by lane: stream, ranges, calls. */
-const small = (names = ["cudaLaunchKernel", "step", "gemm_a", "gemm_b"]) => ({
-  kind: "bars", name: "made.tare",
-  document: {
-    schema: "tare.bars/1", name: "made", file: "made.tare", seen: 6, shown: 6, end_ns: 1e6, dropped: 0,
-    processes: [{ pid: 5, command: "made" }],
-    names: { text: names, kind: ["call", "range", "kernel", "kernel"], full: [null, null, "void gemm_a<float>()", null], group: [null, null, "matmul", "matmul"], file: [null, null, null, null], line: [null, null, null, null] },
-    shapes: packed([64, 2, 1, 256, 1, 1, 32, 0, 1024, 0]),
-    lanes: [
-      { kind: "calls", pid: 5, thread: 7, name: "calls", n: 2, start: deltas([0, 500000]), length: packed([50000, 50000]), what: packed([0, 0]) },
-      { kind: "ranges", pid: 5, thread: 7, name: "ranges", n: 2, start: deltas([0, 500000]), length: packed([400000, 400000]), what: packed([1, 1]) },
-      { kind: "stream", pid: 5, name: "GPU 0 stream 7", n: 2, start: deltas([100000, 600000]), length: packed([200000, 400000]), what: packed([2, 3]), call: packed([0, 1]), more: packed([1, 1]) },
-    ],
-    gpu: {
-      schema: "tare.gpu/1",
-      devices: [{ number: 0, name: "Made-up GPU", operations: 2, wall_ns: 900000, busy_ns: 600000, busy: 0.667, memory_bytes: 1 << 30, memory_peak_bytes: 1 << 20,
-        idle: [{ cause: "sync", ns: 300000, share: 0.333, gaps: 1, longest_ns: 300000 }],
-        steps: { found_by: "range", name: "step", count: 2, operations: 1, step_ns: { p50: 400000, p95: 400000, max: 400000 } },
-        memory: [{ at_ns: 0, bytes: 1000 }, { at_ns: 500000, bytes: 1 << 20 }], memory_peak_at_ns: 500000, memory_holders: [{ range: "step", call: "cudaMalloc", bytes: 1 << 20, pieces: 1 }] }],
-      kernels: [{ name: names[3], group: "matmul", count: 1, total_ns: 400000, share: 0.667, max_ns: 400000, blocks: 128, threads: 256 },
-        { name: names[2], full: "void gemm_a<float>()", group: "matmul", count: 1, total_ns: 200000, share: 0.333, max_ns: 200000, blocks: 128, threads: 256 }],
-      copies: [], calls: [{ name: names[0], count: 2, total_ns: 100000, max_ns: 50000, failed: 0 }],
-      ranges: [{ name: names[1], count: 2, total_ns: 800000, gpu_ns: 600000, operations: 2 }], groups: [], origins: [], notes: [], lost: {},
-    },
-    courses: [{ number: 0, pid: 5, steps: { n: 2, start: deltas([0, 500000]), length: packed([400000, 400000]), busy: packed([200000, 300000]), idle: { sync: packed([200000, 100000]) } } }],
-  },
-});
+function small(names) {
+  const document = readJson("data/bars.json");
+  if (names) document.names.text = names;
+  return { kind: "bars", name: "made.tare", document };
+}
 
 const detail = (p) => p.textContent(".bardetail p");
 const hash = (p) => p.evaluate(() => decodeURIComponent(location.hash));

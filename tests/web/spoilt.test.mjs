@@ -76,7 +76,7 @@ function randomFrom(seed) {
 }
 
 test("members of the wrong kind leave a page that stands", async () => {
-  const documents = { sweep: "run", layers: "run", comparison: "comparison" };
+  const documents = { sweep: "run", layers: "run", comparison: "comparison", bars: "bars" };
   for (const [i, wrong] of WRONG.entries()) {
     const items = Object.entries(documents).map(([name, kind], k) => ({
       kind,
