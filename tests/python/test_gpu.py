@@ -184,6 +184,8 @@ def test_gpu_lanes_in_chrome(recorded, tare, tmp_path):
     arrows = [{e["id"]: (track(e), e["ts"]) for e in events if e["ph"] == ph} for ph in "sf"]
     check_bars(bars, *arrows)
     assert {e["args"]["detail"] for e in events if e.get("name") == "copy to-device"} == {"1048576 bytes"}
+    launched = {e["args"]["detail"].split(" registers")[0] for e in events if e["ph"] == "X" and track(e) == TRACKS[2]}
+    assert len(launched) == 1 and re.match(r"grid \d+x\d+x\d+, block \d+x\d+x\d+, \d+$", *launched)
 
 
 def test_full_names_stand_once_in_chrome(recorded, tare, tmp_path):

@@ -24,6 +24,7 @@ struct chrome {
     uint32_t *threads; /* per process: how many there are */
     int64_t *sums;     /* per site: the counter so far, in this thread */
     struct buf where;  /* ,"pid":1,"tid":2 of this thread */
+    struct buf detail; /* of a bar */
     struct lanes lanes;
     uint32_t tid;
     VEC(uint32_t) gpu_pids;   /* by track */
@@ -152,6 +153,28 @@ static tare_status first_of_name(struct chrome *c, uint32_t name, bool *first)
     return TARE_OK;
 }
 
+static void add_gpu_arg(struct chrome *c, bool first, const char *key, const char *text)
+{
+    buf_printf(out(c), "%s\"%s\":", first ? ",\"args\":{" : ",", key);
+    text_json(out(c), text, text_clip(text, TEXT_NAME_MAX));
+}
+
+/* What is to tell beside the name: the whole of it, the launch of a kernel or the bytes of a copy. */
+static tare_status add_gpu_args(struct chrome *c, const struct gpu_bar *b)
+{
+    bool first = false;
+    tare_status s = b->full ? first_of_name(c, b->name, &first) : TARE_OK;
+    buf_clear(&c->detail);
+    gpu_bar_shape(&c->detail, b);
+    if (c->detail.failed) out(c)->failed = 1;
+    const char *detail = b->shape && !c->detail.failed ? c->detail.data : b->detail;
+    if (s != TARE_OK) return s;
+    if (first) add_gpu_arg(c, true, "full", b->full);
+    if (detail) add_gpu_arg(c, !first, "detail", detail);
+    if (first || detail) buf_add_char(out(c), '}');
+    return TARE_OK;
+}
+
 static tare_status write_gpu_bar(void *ctx, const struct gpu_bar *b)
 {
     struct chrome *c = ctx;
@@ -165,16 +188,8 @@ static tare_status write_gpu_bar(void *ctx, const struct gpu_bar *b)
     buf_add(out(c), c->where.data, c->where.len);
     buf_add_str(out(c), ",\"name\":");
     text_json(out(c), b->text, text_clip(b->text, TEXT_NAME_MAX));
-    bool first = false;
-    tare_status s = b->full && !b->detail ? first_of_name(c, b->name, &first) : TARE_OK;
+    tare_status s = add_gpu_args(c, b);
     if (s != TARE_OK) return s;
-    const char *more = b->detail;
-    if (first) more = b->full;
-    if (more) {
-        buf_printf(out(c), ",\"args\":{\"%s\":", b->detail ? "detail" : "full");
-        text_json(out(c), more, text_clip(more, TEXT_NAME_MAX));
-        buf_add_char(out(c), '}');
-    }
     buf_add_char(out(c), '}');
     if (!b->flow) return stream_poll(c->s);
     buf_add_str(out(c), b->launches ? ",\n{\"ph\":\"s\"" : ",\n{\"ph\":\"f\",\"bp\":\"e\"");
@@ -311,7 +326,8 @@ static tare_status write_all(struct chrome *c, struct trace *t, const struct sam
 
 static tare_status chrome_write(struct stream *s, const struct export_input *in)
 {
-    struct chrome c = {.s = s, .source = in->source, .names = BUF_INIT, .where = BUF_INIT};
+    struct chrome c = {
+        .s = s, .source = in->source, .names = BUF_INIT, .where = BUF_INIT, .detail = BUF_INIT};
     struct arena memory = ARENA_INIT;
     c.name_at = arena_new(&memory, (size_t)in->source->n_sites + 1, sizeof *c.name_at);
     c.threads = arena_new(&memory, in->source->n_processes, sizeof *c.threads);
@@ -320,6 +336,7 @@ static tare_status chrome_write(struct stream *s, const struct export_input *in)
                                        : write_all(&c, in->trace, in->samples);
     buf_release(&c.names);
     buf_release(&c.where);
+    buf_release(&c.detail);
     vec_release(&c.gpu_pids);
     vec_release(&c.gpu_told);
     vec_release(&c.curves);

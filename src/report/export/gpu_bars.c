@@ -194,6 +194,17 @@ static tare_status put_operation(struct bars *b, uint32_t process, const struct 
     return s == TARE_OK ? put_bar(b, &w, bar) : s;
 }
 
+void gpu_bar_shape(struct buf *b, const struct gpu_bar *bar)
+{
+    const struct gpu_record *s = bar->shape;
+    if (!s) return;
+    buf_printf(b, "grid %" PRIu64 "x%" PRIu64 "x%" PRIu64, s->SHAPE.grid_x, s->SHAPE.grid_y, s->SHAPE.grid_z);
+    buf_printf(b, ", block %" PRIu64 "x%" PRIu64 "x%" PRIu64, s->SHAPE.block_x, s->SHAPE.block_y,
+               s->SHAPE.block_z);
+    buf_printf(b, ", %" PRIu64 " registers, %" PRIu64 " B shared", s->SHAPE.registers,
+               s->SHAPE.shared_static + s->SHAPE.shared_dynamic);
+}
+
 /* Only calls that give the GPU something to do have arrows. */
 static tare_status put_call(struct bars *b, uint32_t process, const struct gpu_record *r)
 {

@@ -6,6 +6,7 @@
 #ifndef REPORT_EXPORT_GPU_BARS_H
 #define REPORT_EXPORT_GPU_BARS_H
 
+#include "core/buf.h"
 #include "core/error.h"
 #include "trace/gpu.h"
 #include "trace/reader.h"
@@ -45,6 +46,9 @@ struct gpu_bars_to {
     tare_status (*track)(void *ctx, const struct gpu_track *t); /* before its bars */
     tare_status (*bar)(void *ctx, const struct gpu_bar *b);
 };
+
+/* The launch of a kernel in words, for those who show it: "grid 64x1x1, block 256x1x1, 32 registers, 1024 B shared". */
+void gpu_bar_shape(struct buf *b, const struct gpu_bar *bar);
 
 tare_status gpu_bars(struct trace *t, const struct gpu_bars_to *to, tare_error *err);
 

@@ -56,6 +56,10 @@ enum { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
 enum { COUNTER_UNIT = 3, COUNTER_UNIT_COUNT = 2, COUNTER_UNIT_NAME = 6 };
 enum { NOTE_BOOL = 2, NOTE_STRING = 6, NOTE_NAME = 10, NOTE_STRING_IID = 17 };
 
+struct interned {
+    VEC(uint8_t) sent; /* by number */
+};
+
 struct perfetto {
     struct stream *s;
     const struct event_source *source;
@@ -68,7 +72,7 @@ struct perfetto {
     VEC(uint64_t) lane_tracks; /* of this thread, lane 1 first */
     uint64_t gpu_tracks;       /* the first of them */
     uint64_t curve_tracks;     /* likewise */
-    VEC(uint8_t) gpu_interned; /* by number of a name: it was sent */
+    struct interned gpu_names, gpu_shapes;
     uint32_t thread;
     bool begun; /* this sequence has sent its first packet */
 };
@@ -287,27 +291,55 @@ static tare_status write_gpu_track(void *ctx, const struct gpu_track *t)
     return send_packet(p, 1, 0);
 }
 
-/* The name, and what more there is to tell of every bar of that name. */
-static tare_status intern_gpu_name(struct perfetto *p, const struct gpu_bar *b)
+enum { SHAPE_IID = 1 << 30 }; /* texts of launches go by numbers that no name has */
+
+static void intern_text(struct buf *data, struct buf *inner, uint64_t iid, const char *text)
 {
-    struct buf data = BUF_INIT;
-    while (p->gpu_interned.n <= b->name) {
-        tare_status s = vec_push(&p->gpu_interned, 0, p->s->err);
-        if (s != TARE_OK) return s;
-    }
-    if (p->gpu_interned.items[b->name]) return TARE_OK;
-    p->gpu_interned.items[b->name] = 1;
-    wire_add_uint(&p->inner, NAME_IID, (uint64_t)b->name + 1);
-    field_text(&p->inner, NAME_TEXT, b->text);
-    wire_add_message(&data, INTERNED_EVENT_NAME, &p->inner);
-    if (b->full) {
-        wire_add_uint(&p->inner, NAME_IID, (uint64_t)b->name + 1);
-        field_text(&p->inner, NAME_TEXT, b->full);
-        wire_add_message(&data, INTERNED_NOTE_STRING, &p->inner);
-    }
-    wire_add_message(&p->packet, PACKET_INTERNED_DATA, &data);
-    buf_release(&data);
+    wire_add_uint(inner, NAME_IID, iid);
+    field_text(inner, NAME_TEXT, text);
+    wire_add_message(data, INTERNED_NOTE_STRING, inner);
+}
+
+/* *out: it was not asked for before. */
+static tare_status is_new(struct perfetto *p, struct interned *list, uint32_t number, bool *out)
+{
+    tare_status s = TARE_OK;
+    while (list->sent.n <= number && s == TARE_OK) s = vec_push(&list->sent, 0, p->s->err);
+    if (s != TARE_OK) return s;
+    *out = !list->sent.items[number];
+    list->sent.items[number] = 1;
     return TARE_OK;
+}
+
+/* Names, and what more there is to tell of every bar of that name or of that launch, are sent once. */
+static tare_status intern_gpu(struct perfetto *p, const struct gpu_bar *b)
+{
+    struct buf data = BUF_INIT, shape = BUF_INIT;
+    bool name = false, launch = false;
+    tare_status s = is_new(p, &p->gpu_names, b->name, &name);
+    if (s == TARE_OK && b->shape) s = is_new(p, &p->gpu_shapes, b->shape_number, &launch);
+    if (name) {
+        wire_add_uint(&p->inner, NAME_IID, (uint64_t)b->name + 1);
+        field_text(&p->inner, NAME_TEXT, b->text);
+        wire_add_message(&data, INTERNED_EVENT_NAME, &p->inner);
+        if (b->full) intern_text(&data, &p->inner, (uint64_t)b->name + 1, b->full);
+    }
+    if (launch) {
+        gpu_bar_shape(&shape, b);
+        if (shape.failed) p->packet.failed = 1;
+        if (!shape.failed) intern_text(&data, &p->inner, (uint64_t)SHAPE_IID + b->shape_number, shape.data);
+    }
+    if (name || launch) wire_add_message(&p->packet, PACKET_INTERNED_DATA, &data);
+    buf_release(&shape);
+    buf_release(&data);
+    return s;
+}
+
+static void add_interned_note(struct perfetto *p, const char *name, uint64_t iid)
+{
+    wire_add_str(&p->inner, NOTE_NAME, name);
+    wire_add_uint(&p->inner, NOTE_STRING_IID, iid);
+    wire_add_message(&p->message, EVENT_DEBUG_ANNOTATION, &p->inner);
 }
 
 static tare_status send_gpu_event(struct perfetto *p, const struct gpu_bar *b, uint64_t at)
@@ -323,16 +355,13 @@ static tare_status send_gpu_event(struct perfetto *p, const struct gpu_bar *b, u
 static tare_status write_gpu_bar(void *ctx, const struct gpu_bar *b)
 {
     struct perfetto *p = ctx;
-    tare_status s = intern_gpu_name(p, b);
+    tare_status s = intern_gpu(p, b);
     if (s != TARE_OK) return s;
     wire_add_uint(&p->message, EVENT_TYPE, TYPE_SLICE_BEGIN);
     wire_add_uint(&p->message, EVENT_NAME_IID, (uint64_t)b->name + 1);
     if (b->detail) add_note(p, "detail", b->detail);
-    if (b->full) {
-        wire_add_str(&p->inner, NOTE_NAME, "full");
-        wire_add_uint(&p->inner, NOTE_STRING_IID, (uint64_t)b->name + 1);
-        wire_add_message(&p->message, EVENT_DEBUG_ANNOTATION, &p->inner);
-    }
+    if (b->full) add_interned_note(p, "full", (uint64_t)b->name + 1);
+    if (b->shape) add_interned_note(p, "detail", (uint64_t)SHAPE_IID + b->shape_number);
     if (b->flow) {
         wire_add_key(&p->message, b->launches ? EVENT_FLOW : EVENT_FLOW_END, WIRE_FIXED64);
         wire_add_fixed(&p->message, b->flow, 8);
@@ -427,7 +456,8 @@ static tare_status perfetto_write(struct stream *s, const struct export_input *i
     buf_release(&p.inner);
     lanes_release(&p.lanes);
     vec_release(&p.lane_tracks);
-    vec_release(&p.gpu_interned);
+    vec_release(&p.gpu_names.sent);
+    vec_release(&p.gpu_shapes.sent);
     arena_release(&memory);
     return stream_end(s, status);
 }
