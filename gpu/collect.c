@@ -4,13 +4,17 @@
  * CUPTI hand over what is half full, so that a kill loses about a second. It also clears the buffers, which else
  * CUPTI would do on the program's threads. */
 #include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "gpu/gpu.h"
 
@@ -40,7 +44,8 @@ static struct {
     const struct cupti *cupti;
     struct book *book;
     pthread_t thread;
-    _Atomic bool runs, stop, done;
+    _Atomic bool runs;
+    _Atomic uint32_t stop, done; /* waited for by futex */
 } it;
 
 /* ---- CUPTI's side ---- */
@@ -95,6 +100,18 @@ void collect_complete(void *context, uint32_t stream, uint8_t *buffer, size_t si
 
 /* ---- our thread ---- */
 
+/* A nap that ends early when the flag is told: a block's end must not wait for a tick. */
+static void wait_for(_Atomic uint32_t *flag, long ms)
+{
+    syscall(SYS_futex, flag, FUTEX_WAIT_PRIVATE, 0, &(struct timespec){0, ms * 1000000L}, NULL, 0);
+}
+
+static void tell(_Atomic uint32_t *flag)
+{
+    atomic_store(flag, 1);
+    syscall(SYS_futex, flag, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
 static struct buffer *oldest_full(void)
 {
     struct buffer *best = NULL;
@@ -144,7 +161,7 @@ static void *run(void *unused)
     (void)unused;
     prctl(PR_SET_NAME, "tare-gpu");
     for (unsigned tick = 1; !atomic_load(&it.stop); tick++) {
-        nanosleep(&(struct timespec){0, TICK_MS * 1000000L}, NULL);
+        wait_for(&it.stop, TICK_MS);
         bool early = tick < FLUSH_TICKS && (tick & (tick - 1)) == 0 && tick >= 8;
         host_look(it.book);
         nvtx_collect(it.book); /* at every tick: the queue is small */
@@ -152,7 +169,7 @@ static void *run(void *unused)
     }
     collect(true, true);
     book_close(it.book);
-    atomic_store(&it.done, true);
+    tell(&it.done);
     return NULL;
 }
 
@@ -162,8 +179,8 @@ bool collect_start(const struct cupti *c, struct book *b)
     sigset_t all, before;
     it.cupti = c;
     it.book = b;
-    atomic_store(&it.stop, false);
-    atomic_store(&it.done, false);
+    atomic_store(&it.stop, 0);
+    atomic_store(&it.done, 0);
     host_forget();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -176,9 +193,8 @@ bool collect_start(const struct cupti *c, struct book *b)
 bool collect_stop(uint32_t most_ms)
 {
     if (!atomic_exchange(&it.runs, false)) return false;
-    atomic_store(&it.stop, true);
-    for (uint32_t ms = 0; ms < most_ms && !atomic_load(&it.done); ms++)
-        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    tell(&it.stop);
+    for (uint32_t ms = 0; ms < most_ms && !atomic_load(&it.done); ms++) wait_for(&it.done, 1);
     if (!atomic_load(&it.done)) return false;
     pthread_join(it.thread, NULL); /* it only returns: our code may go after that */
     return true;

@@ -47,10 +47,10 @@ static const struct gpu_origin *origin(const struct gpu_profile *p, const char *
 }
 
 /* Two modules on thread 11. The number 5 is seen by an operator of the first, which makes no node, and taken by one of
- * the second; thread 12 is autograd's, in no module. A sum of gradients belongs to no node. */
+ * the second; thread 12 is autograd's, in no module. What lies in no node's range has none. */
 static void kernels_know_their_modules(void **state)
 {
-    enum { OP = 10, MODULE, FC1, FC2, RELU, LINEAR, NODE, MM, ADD };
+    enum { OP = 10, MODULE, FC1, FC2, RELU, LINEAR, NODE, MM, ADD, EVALUATE, SUM };
     struct making *m = *state;
     struct gpu_profile p;
     begin(m);
@@ -63,6 +63,8 @@ static void kernels_know_their_modules(void **state)
     name(m, NODE, "AddmmBackward0");
     name(m, MM, "aten::mm");
     name(m, ADD, "aten::add");
+    name(m, EVALUATE, "autograd::engine::evaluate_function: AddmmBackward0");
+    name(m, SUM, "aten::sum");
     open_place(m, (struct place){1, FC1, MODULE, 11, 0});
     open_place(m, (struct place){2, RELU, OP, 11, 5});
     launch_in(m, 1, 2);
@@ -74,15 +76,21 @@ static void kernels_know_their_modules(void **state)
     launch_in(m, 3, 6);
     range(m, 6, 0, 0, 7);
     range(m, 5, 0, 0, 8);
+    open_place(m, (struct place){19, EVALUATE, OP, 12, 0});
     open_place(m, (struct place){20, NODE, OP, 12, 5});
     open_place(m, (struct place){21, MM, OP, 12, 0});
     launch_in(m, 4, 21);
     range(m, 21, 0, 0, 22);
     range(m, 20, 0, 0, 23);
-    open_place(m, (struct place){24, ADD, OP, 12, 0});
-    launch_in(m, 5, 24);
+    open_place(m, (struct place){24, SUM, OP, 12, 0}); /* after the node, in the range around it */
+    launch_in(m, 6, 24);
+    range(m, 24, 0, 0, 25);
+    range(m, 19, 0, 0, 26);
+    open_place(m, (struct place){27, ADD, OP, 12, 0});
+    launch_in(m, 5, 27);
     analyse(m, &p);
-    assert_int_equal(p.origins.n, 4);
+    assert_int_equal(p.origins.n, 5);
+    assert_string_equal(origin(&p, "aten::sum", "backward")->module, "net.fc2");
     assert_int_equal(p.ranges.n, 0);
     assert_string_equal(origin(&p, "aten::relu", NULL)->module, "net.fc1");
     assert_string_equal(origin(&p, "aten::linear", NULL)->module, "net.fc2");

@@ -42,6 +42,15 @@ static tare_status claim(struct gpu_work *w, struct map_u64 *claims, const struc
     return TARE_OK;
 }
 
+/* Around each node of the backward pass autograd has a range of its own, without the number. What runs in it after the
+ * node, such as the sum that makes a bias's gradient, is of the node, too. */
+static void hand_up(struct gpu_work *w, const struct gpu_open_range *r)
+{
+    if (!r->parent || r->phase != GPU_PHASE_BACKWARD) return;
+    struct gpu_open_range *around = &w->ranges.items[r->parent - 1];
+    if (around->phase == GPU_PHASE_BACKWARD && !around->sequence) around->sequence = r->sequence;
+}
+
 /* A range stands behind the one that it is in, so that one pass hands down what is known. A number is claimed by the
  * last operator that saw it: those before it saw it, too, but made no node. */
 static tare_status hand_down(struct gpu_work *w, uint32_t operators, uint32_t modules, struct map_u64 *claims)
@@ -66,6 +75,7 @@ static tare_status hand_down(struct gpu_work *w, uint32_t operators, uint32_t mo
             if (phase) r->phase = (uint8_t)phase;
         }
         if (numbered && r->phase != GPU_PHASE_BACKWARD) s = claim(w, claims, r);
+        if (numbered) hand_up(w, r);
     }
     return s;
 }
