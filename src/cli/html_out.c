@@ -146,7 +146,16 @@ static tare_status add_timeline(struct html_out *h, const char *path, tare_error
     return add(h, (struct html_item){"timeline", name, write_timeline, samples}, err);
 }
 
-/* What a GPU did, samples over time, the profile, and last the scopes over time: shown beside the profile.
+static tare_status add_bars(struct html_out *h, struct trace *t, tare_error *err)
+{
+    struct profile_ctx *p = arena_new(&h->arena, 1, sizeof *p);
+    if (!p) return error_set(err, TARE_NOMEM, "out of memory for the report page");
+    p->of = t;
+    const char *name = arena_str(&h->arena, str_file_name(trace_path(t)));
+    return add(h, (struct html_item){"bars", name, write_bars, p}, err);
+}
+
+/* What GPUs did, samples over time, the profile, and last the scopes over time: shown beside the profile.
  * Of a trace with samples or a GPU and no scope there is no profile. */
 static tare_status add_parts(struct html_out *h, const char *path, struct trace *of, struct trace *base,
                              tare_error *err)
@@ -154,15 +163,14 @@ static tare_status add_parts(struct html_out *h, const char *path, struct trace 
     struct profile_ctx *p = arena_new(&h->arena, 1, sizeof *p);
     if (!p) return error_set(err, TARE_NOMEM, "out of memory for the report page");
     *p = (struct profile_ctx){of, base, h->gross};
-    const char *name = arena_str(&h->arena, str_file_name(path));
-    const struct html_item bars = {"bars", name, write_bars, p};
     size_t before = h->items.n;
-    tare_status s = trace_has_gpu(of) ? add(h, bars, err) : TARE_OK;
+    tare_status s = base && trace_has_gpu(base) ? add_bars(h, base, err) : TARE_OK;
+    if (s == TARE_OK && trace_has_gpu(of)) s = add_bars(h, of, err);
     if (s == TARE_OK) s = add_timeline(h, path, err);
     if (s < 0 || (h->items.n > before && !profile_json_has_scopes(of))) return s;
+    const char *name = arena_str(&h->arena, str_file_name(path));
     s = add(h, (struct html_item){"profile", name, write_profile, p}, err);
-    if (s < 0 || trace_has_gpu(of) || !bars_json_has_any(of)) return s;
-    return add(h, bars, err);
+    return s == TARE_OK && !trace_has_gpu(of) && bars_json_has_any(of) ? add_bars(h, of, err) : s;
 }
 
 int html_out_trace_arg(struct html_out *h, struct cli *cli, const char *path, const char *base)

@@ -4,7 +4,7 @@
 import { useMemo } from "preact/hooks";
 import { around, type Bars, barOf, barsOf, launchedBy, nameAt, nextMatch, ofName, searchNames, type Spot, spotOf } from "../data/bars";
 import type { Grid } from "../data/grid";
-import type { Item, JsonObject } from "../data/page";
+import type { Item, JsonObject, Page } from "../data/page";
 import type { Section, SectionProps } from "../sections";
 import { keysOf } from "../ui/barspaint";
 import { BarsCanvas, bound, type Stretch, stretchTo, whole } from "../ui/BarsCanvas";
@@ -20,6 +20,12 @@ const TABLE_MOST = 2000;
 
 export const documentOf = (item: Item): JsonObject | null =>
   item.kind === "bars" ? item.document : item.kind === "profile" ? (item.bars ?? null) : null;
+
+/** What is chosen and in sight is kept in the address for each document of its own. */
+export function keyOf(page: Page, item: Item): string {
+  const place = page.items.indexOf(item);
+  return place > 0 ? `bars${place}` : "bars";
+}
 
 // ---- one bar in words ----
 
@@ -164,10 +170,10 @@ function noteOf(bars: Bars): string {
 }
 
 /** All that the figure shows: in the address. */
-function useBars(bars: Bars) {
-  const [zoom, setZoom] = useView("bars.zoom");
-  const [chosen, setChosen] = useView("bars.at", "-1");
-  const [words, setWords] = useView("bars.find");
+function useBars(bars: Bars, key: string) {
+  const [zoom, setZoom] = useView(`${key}.zoom`);
+  const [chosen, setChosen] = useView(`${key}.at`, "-1");
+  const [words, setWords] = useView(`${key}.find`);
   const stretch = useMemo(() => stretchIn(bars, zoom), [bars, zoom]);
   const matches = useMemo(() => searchNames(bars.names, words), [bars, words]);
   const all = whole(bars);
@@ -176,9 +182,9 @@ function useBars(bars: Bars) {
   return { stretch, setStretch, words, setWords, matches, at, spot: spotOf(bars, at), setAt: (bar: number) => setChosen(String(bar)) };
 }
 
-function Timeline(props: { bars: Bars }) {
+function Timeline(props: { bars: Bars; id: string }) {
   const { bars } = props;
-  const v = useBars(bars);
+  const v = useBars(bars, props.id);
   const go = (s: Spot) => {
     v.setAt(barOf(s));
     const [from, to] = v.stretch;
@@ -229,7 +235,7 @@ function BarsSection(props: SectionProps) {
   const bars = useMemo(() => barsOf(doc), [doc]);
   if (typeof bars === "string") return <Empty>This timeline cannot be shown: {shown(bars)}.</Empty>;
   if (!bars.order.length) return <Empty>Nothing of this trace has times.</Empty>;
-  return <Timeline bars={bars} />;
+  return <Timeline bars={bars} id={keyOf(props.page, props.item)} />;
 }
 
 export const bars: Section = { id: "bars", title: "Timeline", applies: (item: Item) => documentOf(item) !== null, Component: BarsSection };

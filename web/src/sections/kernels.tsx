@@ -7,26 +7,27 @@ import { callGrid, copyGrid, kernelGrid, originGrid, rangeGrid, searched } from 
 import type { Cell, Grid } from "../data/grid";
 import type { Item } from "../data/page";
 import type { Section, SectionProps } from "../sections";
+import { keyOf } from "./bars";
 import { Empty } from "../ui/Facts";
 import { count, shown } from "../ui/format";
 import { useView, writeView } from "../ui/hash";
 import { type RowAction, Table } from "../ui/Table";
 
 /** From a row of a table to the bars of its name, the longest chosen. */
-function goTo(bars: Bars, words: string): void {
+function goTo(bars: Bars, key: string, words: string): void {
   const matches = searchNames(bars.names, words);
   const found = matches ? ofName(bars, matches).longest : -1;
-  writeView("bars.find", words);
-  if (found >= 0) writeView("bars.at", String(found));
+  writeView(`${key}.find`, words);
+  if (found >= 0) writeView(`${key}.at`, String(found));
   document.getElementById("bars")?.scrollIntoView({ block: "start" });
 }
 
-function One(props: { bars: Bars; title: string; grid: Grid; column?: number; name: (cells: Cell[]) => string; chosen: string | null }) {
+function One(props: { bars: Bars; id: string; title: string; grid: Grid; column?: number; name: (cells: Cell[]) => string; chosen: string | null }) {
   const { bars, grid, column = 0 } = props;
   const action: RowAction = {
     column,
     title: (cells) => `Show ${shown(cells[column], 80)} on the timeline`,
-    act: (cells) => goTo(bars, `=${props.name(cells)}`),
+    act: (cells) => goTo(bars, props.id, `=${props.name(cells)}`),
     isCurrent: (cells) => props.chosen !== null && props.name(cells) === props.chosen,
   };
   if (!grid.rows.length) return null;
@@ -42,11 +43,11 @@ const byFull = (cells: Cell[]): string => String(cells[cells.length - 1]);
 const byFirst = (cells: Cell[]): string => String(cells[0]);
 const byCopy = (cells: Cell[]): string => (cells[0] === "fill" ? "fill" : `copy ${String(cells[0])}`);
 
-function Tables(props: { bars: Bars }) {
+function Tables(props: { bars: Bars; id: string }) {
   const { bars } = props;
   const gpu = bars.gpu!;
   const [words, setWords] = useView("kernels.find");
-  const [at] = useView("bars.at", "-1");
+  const [at] = useView(`${props.id}.at`, "-1");
   const kernels = useMemo(() => kernelGrid(bars), [bars]);
   const shownKernels = useMemo(() => searched(kernels, words), [kernels, words]);
   const spot = spotOf(bars, Number(at));
@@ -58,12 +59,12 @@ function Tables(props: { bars: Bars }) {
           onInput={(e) => setWords(e.currentTarget.value)} onKeyDown={(e) => e.key === "Escape" && setWords("")} />
         <span class="found" role="status">{`${count(shownKernels.rows.length)} of ${count(kernels.rows.length)} kernels`}</span>
       </div>
-      <One bars={bars} title="Kernels" grid={shownKernels} name={byFull} chosen={chosen} />
+      <One bars={bars} id={props.id} title="Kernels" grid={shownKernels} name={byFull} chosen={chosen} />
       {bars.seen > bars.shown && <p class="note">p50 and p95 are unknown: the short bars of this trace are not in the page.</p>}
-      <One bars={bars} title="Kernels by module and operator" grid={originGrid(gpu.origins ?? [])} column={3} name={(cells) => String(cells[3])} chosen={null} />
-      <One bars={bars} title="Copies and fills" grid={copyGrid(gpu.copies ?? [])} name={byCopy} chosen={chosen} />
-      <One bars={bars} title="CUDA calls" grid={callGrid(gpu.calls ?? [])} name={byFirst} chosen={chosen} />
-      <One bars={bars} title="NVTX ranges" grid={rangeGrid(gpu.ranges ?? [])} name={byFirst} chosen={chosen} />
+      <One bars={bars} id={props.id} title="Kernels by module and operator" grid={originGrid(gpu.origins ?? [])} column={3} name={(cells) => String(cells[3])} chosen={null} />
+      <One bars={bars} id={props.id} title="Copies and fills" grid={copyGrid(gpu.copies ?? [])} name={byCopy} chosen={chosen} />
+      <One bars={bars} id={props.id} title="CUDA calls" grid={callGrid(gpu.calls ?? [])} name={byFirst} chosen={chosen} />
+      <One bars={bars} id={props.id} title="NVTX ranges" grid={rangeGrid(gpu.ranges ?? [])} name={byFirst} chosen={chosen} />
     </>
   );
 }
@@ -71,7 +72,7 @@ function Tables(props: { bars: Bars }) {
 function KernelsPart(props: SectionProps) {
   const bars = useMemo(() => barsOf((props.item as { document: Parameters<typeof barsOf>[0] }).document), [props.item]);
   if (typeof bars === "string") return <Empty>The tables cannot be shown: {shown(bars)}.</Empty>;
-  return <Tables bars={bars} />;
+  return <Tables bars={bars} id={keyOf(props.page, props.item)} />;
 }
 
 export const kernels: Section = {
