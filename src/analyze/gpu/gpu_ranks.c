@@ -271,6 +271,19 @@ static void unknown(struct job *j, struct gpu_rank *r, const char *field, const 
     run_map_text(&j->w->out->arena, &r->unknown, field, why);
 }
 
+/* Clocks that drift apart make a series that is worth a single value: then the ends of the interval are the least and
+ * the most that was seen. */
+static void bound(struct interval *i, const double *x, size_t n)
+{
+    double least = x[0], most = x[0];
+    for (size_t k = 1; k < n; k++) {
+        least = fmin(least, x[k]);
+        most = fmax(most, x[k]);
+    }
+    i->lo = fmax(i->lo, least);
+    i->hi = fmin(i->hi, most);
+}
+
 /* How far its clock is ahead: the median over all collectives, with the interval of a series in time. Then which clock
  * is believed: one machine has one, unless collectives say by far another; of two machines collectives know better. */
 static tare_status judge_clock(struct job *j, struct rank *r, double *x)
@@ -279,6 +292,7 @@ static tare_status judge_clock(struct job *j, struct rank *r, double *x)
     for (size_t i = 0; i < j->moments.n; i++) x[i] = r->ahead.items[j->moments.items[i].by_rank];
     tare_status s = stats_median_interval(x, j->moments.n, LEVEL, &by, j->w->err);
     if (s != TARE_OK) return s;
+    bound(&by, x, j->moments.n);
     r->out->offset_ns = run_estimate_of(by);
     bool differ = fmin(fabs(by.lo), fabs(by.hi)) > CLOCKS_AGREE_NS && (by.lo > 0) == (by.hi > 0);
     if (!r->one_clock || differ) r->out->aligned_by = "collectives";

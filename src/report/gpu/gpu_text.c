@@ -302,8 +302,8 @@ void gpu_report_text(struct stream *s, const struct gpu_profile *p)
         {"operator", true, fill_origin_operator}, {"kernel", true, fill_origin_kernel},
         {"runs", false, fill_origin_count},     {"total", false, fill_origin_total},
         {"share", false, fill_origin_share}};
-    for (size_t i = 0; i < p->devices.n; i++) write_card(s, p->devices.at[i]);
     if (p->job.known) gpu_job_text(s, &p->job);
+    for (size_t i = 0; i < p->devices.n; i++) write_card(s, p->devices.at[i]);
     if (!p->devices.n) text_heading(s, "gpu: no operation was recorded");
     if (p->kernels.n) PRINT_TABLE(s, p->kernels, kernels);
     if (p->copies.n) PRINT_TABLE(s, p->copies, copies);

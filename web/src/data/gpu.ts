@@ -66,7 +66,7 @@ export interface TimePart {
   ns: number;
 }
 
-export const CAUSES = ["sync", "copy", "launch", "allocation", "loading", "host-running", "host-waiting", "host-sleeping", "host", "unknown"];
+export const CAUSES = ["sync", "copy", "communication", "launch", "allocation", "loading", "host-running", "host-waiting", "host-sleeping", "host", "unknown"];
 const place = (cause: string): number => (CAUSES.includes(cause) ? CAUSES.indexOf(cause) : CAUSES.length);
 
 export function partsOf(d: GpuCard): TimePart[] {
