@@ -53,15 +53,30 @@ def privileged(mode):
 
 # ---- full disks --------------------------------------------------------------------------------
 
-def full_disk(kind, mb=128):
+def mount_script(kind, at):
+    """Shell that mounts a small file system of that kind at a folder. Skips by name what is not to be had here."""
+    if kind == "tmpfs":
+        return "mount -t tmpfs -o size=4m none %s" % at
+    if kind.startswith("overlay on "):  # as containers have it: what is written goes to the upper one
+        return ("mkdir under lower && %s && mkdir under/upper under/work && "
+                "mount -t overlay -o lowerdir=lower,upperdir=under/upper,workdir=under/work none %s"
+                % (mount_script(kind[len("overlay on "):], "under"), at))
+    if kind == "nfs":
+        if not shutil.which("exportfs") or not os.path.isdir("/proc/fs/nfsd"):
+            raise Skip("no NFS server (nfs-kernel-server) here")
+        return ("truncate -s 128M image && mkfs.ext4 -q image && mkdir under && mount -o loop image under && "
+                "exportfs -o rw,no_root_squash,insecure,fsid=7 127.0.0.1:$PWD/under && mount -t nfs 127.0.0.1:$PWD/under %s" % at)
+    if not shutil.which("mkfs." + kind):
+        raise Skip("no mkfs.%s" % kind)
+    mb = {"xfs": 320, "bcachefs": 256}.get(kind, 128)
+    return "truncate -s %dM image && mkfs.%s -q image >/dev/null 2>&1 && mount -o loop image %s" % (mb, kind, at)
+
+
+def full_disk(kind):
     """Recording goes on while the disk fills up: the program runs to its end, and what there is can be read."""
     need_root()
     folder = tempfile.mkdtemp(dir=TMP)
-    mount = "mount -t tmpfs -o size=4m none disk"
-    if kind != "tmpfs":
-        if not shutil.which("mkfs." + kind):
-            raise Skip("no mkfs.%s" % kind)
-        mount = "truncate -s %dM image && mkfs.%s -q image >/dev/null 2>&1 && mount -o loop image disk" % (mb, kind)
+    mount = mount_script(kind, "disk")
     script = ("mkdir disk; %s || exit 99; TARE_TRACE=disk/t.tare '%s' fill disk 3; rc=$?; rm -f disk/filler; mkdir kept; "
               "cp -a disk/t.tare* kept/; umount disk; exit $rc" % (mount, build("guest")))
     done = subprocess.run(["unshare", "-m", "sh", "-c", script], cwd=folder, env=plain_environment(), timeout=120,
@@ -190,8 +205,8 @@ def private():
 test("a setuid program ignores TARE_TRACE", privileged, stat.S_ISUID)
 test("a setgid program ignores TARE_TRACE", privileged, stat.S_ISGID)
 test("a program with file capabilities ignores TARE_TRACE", privileged, 0)
-for fs in ("ext4", "xfs", "btrfs", "tmpfs"):
-    test("a full disk: %s" % fs, full_disk, fs, 320 if fs == "xfs" else 128)
+for fs in ("ext4", "xfs", "btrfs", "bcachefs", "f2fs", "tmpfs", "nfs", "overlay on ext4", "overlay on btrfs", "overlay on tmpfs"):
+    test("a full disk: %s" % fs, full_disk, fs)
 test("the live file is truncated", truncated)
 test("no brake when refused", no_brake)
 test("RLIMIT_AS lowered while recording", limit_lowered_later)
