@@ -123,7 +123,7 @@ struct lane { /* what one worker writes while it runs */
     uint64_t began, ended;
     struct usage usage;
     tare_status failed;
-    uint64_t failed_at; /* open loop: arrivals of all workers before the one that failed */
+    uint64_t failed_at; /* open loop: number of the arrival that failed, from 1; 0: a closed loop, see `n` */
     tare_error err;
 };
 

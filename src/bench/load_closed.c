@@ -127,7 +127,7 @@ tare_status lanes_failure(struct bench *b, struct case_work *w, tare_error *err)
     }
     if (!first || bench_interrupted(b))
         return TARE_OK; /* a run that the interruption ended is just not there */
-    uint64_t number = w->runs + (first->failed_at ? first->failed_at : first->n) + 1;
+    uint64_t number = w->runs + (first->failed_at ? first->failed_at : first->n + 1);
     const char *text = first->err.text[0] ? first->err.text : tare_status_text(first->failed);
     if (b->workers == 1)
         return error_set(err, first->failed, "run %llu: %s", (unsigned long long)number, text);

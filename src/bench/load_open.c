@@ -87,7 +87,7 @@ static void note_failure(struct open_job *job, struct lane *l, tare_status s, si
     __atomic_add_fetch(&job->failed, 1, __ATOMIC_RELAXED);
     if (l->failed < 0) return;
     l->failed = s;
-    l->failed_at = i;
+    l->failed_at = i + 1;
 }
 
 /* False: the window closed, or was cut short. A delay while a worker was free is ours or the machine's, not a queue. */

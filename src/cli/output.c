@@ -180,10 +180,10 @@ tare_status history_parse_since(void *ms, const char *text, tare_error *err)
     struct duration age;
     int64_t *out = ms;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        struct tm t = {.tm_mday = 1};
-        const char *rest = strptime(text, forms[i], &t);
+        int64_t unix_s;
+        const char *rest = unit_date(text, forms[i], &unix_s);
         if (!rest || (*rest && strcmp(rest, "Z") != 0)) continue;
-        *out = (int64_t)timegm(&t) * 1000;
+        *out = unix_s * 1000;
         return TARE_OK;
     }
     if (unit_parse_duration(text, &age, NULL) != TARE_OK || age.ns < 0)

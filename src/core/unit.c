@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -103,6 +104,17 @@ static locale_t plain_locale(void)
         return made;
     freelocale(made);
     return none;
+}
+
+const char *unit_date(const char *text, const char *form, int64_t *unix_s)
+{
+    struct tm t = {.tm_mday = 1};
+    const char *rest = strptime(text, form, &t);
+    if (!rest) return NULL;
+    struct tm moved = t; /* as timegm() sets it right; a leap second is in no document */
+    *unix_s = (int64_t)timegm(&moved);
+    bool same = moved.tm_mday == t.tm_mday && moved.tm_mon == t.tm_mon && moved.tm_sec == t.tm_sec;
+    return same ? rest : NULL;
 }
 
 /* strtod() alone takes too much: signs, spaces, "inf", hexadecimal. The extent is found first, and an "e"

@@ -16,6 +16,10 @@
  * A bare number but 0 is refused. Rounded to ns. */
 tare_status unit_parse_duration(const char *text, struct duration *out, tare_error *err);
 
+/* A date of the calendar, in UTC, by a form of strptime(), which takes 2026-02-31 and makes it 3 March. The rest of the
+ * text; NULL: it does not begin with such a date. */
+const char *unit_date(const char *text, const char *form, int64_t *unix_s);
+
 /* ---- real numbers, for grammars that have a quantity as a part ---- */
 
 enum unit_kind {

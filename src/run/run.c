@@ -9,6 +9,7 @@
 
 #include "core/clock.h"
 #include "core/ulid.h"
+#include "core/unit.h"
 
 #ifndef TARE_COMMIT
 #define TARE_COMMIT ""
@@ -135,15 +136,15 @@ const char *run_cost_bound(const struct run_cost *c)
 
 int64_t run_unix_ms(const char *created)
 {
-    struct tm t = {0};
-    const char *rest = strptime(created, "%Y-%m-%dT%H:%M:%S", &t);
+    int64_t unix_s;
+    const char *rest = unit_date(created, "%Y-%m-%dT%H:%M:%S", &unix_s);
     if (!rest) return 0;
     int64_t ms = 0;
     for (int digits = 0, scale = 100;
          rest[0] == '.' && digits < 3 && rest[1 + digits] >= '0' && rest[1 + digits] <= '9';
          digits++, scale /= 10)
         ms += (rest[1 + digits] - '0') * scale;
-    return (int64_t)timegm(&t) * 1000 + ms;
+    return unix_s * 1000 + ms;
 }
 
 /* ---- the subject ---- */

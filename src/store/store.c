@@ -261,7 +261,8 @@ tare_status store_baseline(struct store *s, const char *name, const char *subjec
 struct doomed {
     struct store_prune *p;
     struct map_str seen; /* subject -> runs so far, newest first */
-    VEC(struct found) ids;
+    struct arena texts;
+    VEC(struct store_run) runs; /* id, created and subject of those that go */
 };
 
 /* Runs come newest first, so that counting them per subject tells which are among the last. `keep` and an
@@ -271,7 +272,6 @@ static tare_status consider(void *ctx, const struct store_run *run, tare_error *
 {
     struct doomed *d = ctx;
     uint64_t *count = NULL;
-    struct found one = {.n = 1};
     tare_status s = map_str_ref(&d->seen, run->subject, strlen(run->subject), &count, err);
     if (s != TARE_OK) return s;
     bool stays =
@@ -282,27 +282,34 @@ static tare_status consider(void *ctx, const struct store_run *run, tare_error *
         return TARE_OK;
     }
     d->p->removed++;
-    if (d->p->gone && (s = d->p->gone(d->p->ctx, run, err)) != TARE_OK) return s;
-    snprintf(one.id[0], ULID_SIZE, "%s", run->id);
-    return vec_push(&d->ids, one, err);
+    struct store_run one = {.id = arena_str(&d->texts, run->id),
+                            .created = arena_str(&d->texts, run->created),
+                            .subject = arena_str(&d->texts, run->subject)};
+    return d->texts.failed ? error_nomem(err, "runs to remove") : vec_push(&d->runs, one, err);
 }
 
-/* Look and delete are one change: a tag that appears between them would be lost otherwise. */
+/* Look and delete are one change: a tag that appears between them would be lost otherwise. What went is told when it is
+ * gone for good: a change that fails at its very end (a full disk) has removed nothing. */
 tare_status store_prune(struct store *s, struct store_prune *p, tare_error *err)
 {
-    struct doomed d = {.p = p, .seen = MAP_STR_INIT, .ids = VEC_INIT};
+    struct doomed d = {.p = p, .seen = MAP_STR_INIT, .texts = ARENA_INIT, .runs = VEC_INIT};
     struct store_filter all = {0};
     p->removed = p->pinned = 0;
     if (!p->keep && !p->older_ms) return error_set(err, TARE_INVALID, "nothing says what shall go");
     tare_status status = s->ops->begin(s, err);
     if (status != TARE_OK) return status;
     status = s->ops->list(s, &all, consider, &d, err);
-    for (size_t i = 0; i < d.ids.n && status == TARE_OK && !p->dry_run; i++)
-        status = s->ops->remove(s, d.ids.items[i].id[0], err);
+    for (size_t i = 0; i < d.runs.n && status == TARE_OK && !p->dry_run; i++)
+        status = s->ops->remove(s, d.runs.items[i].id, err);
     tare_status end = s->ops->end(s, status == TARE_OK, status == TARE_OK ? err : NULL);
-    vec_release(&d.ids);
+    if (status == TARE_OK) status = end;
+    if (status != TARE_OK) p->removed = p->pinned = 0;
+    for (size_t i = 0; i < d.runs.n && status == TARE_OK && p->gone; i++)
+        status = p->gone(p->ctx, &d.runs.items[i], err);
+    vec_release(&d.runs);
+    arena_release(&d.texts);
     map_str_release(&d.seen);
-    return status != TARE_OK ? status : end;
+    return status;
 }
 
 /* ---- one series ---- */

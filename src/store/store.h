@@ -165,7 +165,7 @@ struct store_prune {
     uint64_t keep;      /* newest so many of each subject stay; 0: no such rule */
     int64_t older_ms;   /* created before this time goes; 0: no such rule */
     bool dry_run;       /* tell only */
-    store_run_fn *gone; /* called for each; may be NULL */
+    store_run_fn *gone; /* told of each once it is gone: id, created, subject; may be NULL */
     void *ctx;
     uint64_t removed, pinned; /* out: pinned would have gone but carry a tag */
 };

@@ -297,13 +297,10 @@ tare_status session_child(void)
 
 /* ---- stop ---- */
 
-/* The flag is taken down first, and by exchange: of two that stop at once one goes on. The helper ends
- * before the last clock pair and the archive's end are written, and threads are forgotten under the lock
- * when nothing reads their records any more. */
-tare_status tare_stop(tare_error *err)
+/* What tare_stop() does once it is this thread's to do. The helper ends before the last clock pair and the archive's end
+ * are written, and threads are forgotten under the lock when nothing reads their records any more. */
+static tare_status stop_session(tare_error *err)
 {
-    bool recorded = __atomic_exchange_n(&tare_recording, 0, __ATOMIC_ACQ_REL);
-    if (!recorded && !live_is_broken(&session.live)) return TARE_OK;
     if (__atomic_load_n(&fork_page->state, __ATOMIC_ACQUIRE) != FORK_READY) { /* forked, recorded nothing */
         forget_parent();
         archive_leave();
@@ -329,4 +326,20 @@ tare_status tare_stop(tare_error *err)
     if (whole) return TARE_OK;
     return error_set(err, TARE_IO, "%s: cannot write (disk full?); what was recorded is kept in %s",
                      session.path, session.live.path);
+}
+
+/* Of two that stop at once one goes on: the flag of a session that records is taken down by exchange, but one whose live
+ * file broke has none any more, and whoever comes finds it broken until it was put away. */
+tare_status tare_stop(tare_error *err)
+{
+    bool recorded = __atomic_exchange_n(&tare_recording, 0, __ATOMIC_ACQ_REL);
+    tare_status s = TARE_OK;
+    if (!fork_page) return TARE_OK; /* nothing was ever started */
+    while (__atomic_exchange_n(&fork_page->stopping, 1, __ATOMIC_ACQ_REL)) {
+        if (!recorded) return TARE_OK; /* it is being stopped, or looked at */
+        sched_yield();
+    }
+    if (recorded || live_is_broken(&session.live)) s = stop_session(err);
+    __atomic_store_n(&fork_page->stopping, 0, __ATOMIC_RELEASE);
+    return s;
 }

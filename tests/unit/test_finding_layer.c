@@ -378,6 +378,10 @@ static void test_quadratic_formulas(void **state)
         {"", 0},
         {"seq^2*", 1},
         {"*", 0},
+        {"inf*seq^2", 0}, /* a dimension may be called so; this one is not known */
+        {"nan*seq^2", 0},
+        {"0x10*seq^2 + seq", 0},
+        {"1e999*seq^2", 0},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -239,6 +239,17 @@ static void test_open_failure(void **state)
     assert_false(c->latency_ns.max.known);
 }
 
+/* The first arrival is number 0: that was taken for "no number". */
+static void test_open_failure_of_the_first(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .fail_at = 2});
+    plan.load = BENCH_OPEN;
+    plan.arrivals = BENCH_CONSTANT;
+    plan.rate = 100;
+    assert_string_equal(must_run(&plan)->failure, "run 2: made up: this run fails");
+}
+
 static void test_open_interrupted(void **state)
 {
     (void)state;
@@ -433,6 +444,7 @@ int main(void)
         T(test_open_max_runs),
         T(test_what_was_not_served_is_in_the_percentiles),
         T(test_open_failure),
+        T(test_open_failure_of_the_first),
         T(test_open_interrupted),
         T(test_workers),
         T(test_open_workers),

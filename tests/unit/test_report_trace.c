@@ -183,6 +183,15 @@ static void text_says_what_was_measured_and_what_it_weighed(void **state)
     assert_null(strchr(got.data, '\x1b'));
     assert_null(strstr(got.data, "[a]"));
     buf_release(&got);
+    struct trace_process *first = (struct trace_process *)(uintptr_t)source_process(&f->source, 0);
+    struct trace_process *second = (struct trace_process *)(uintptr_t)source_process(&f->source, 1);
+    uint64_t ends[] = {first->end_ns, second->end_ns};
+    first->end_ns = second->end_ns = 0; /* a recording without length has no rates */
+    got = report_of(report_trace_text, f, &tree, (struct report_options)PLAIN);
+    assert_null(strstr(got.data, "-/s"));
+    first->end_ns = ends[0];
+    second->end_ns = ends[1];
+    buf_release(&got);
     nodes[7] = node_of(SITE_HOSTILE, 1, 1, 10, 10); /* a sibling below: the line is drawn on to it */
     got = report_of(report_trace_text, f, &tree, (struct report_options)PLAIN);
     expect_lines(&got, (const char *const[]){"|- step\n", "|  `- step\n", "`- q\"b", NULL});

@@ -2,11 +2,14 @@
  * test_session.c - starting and stopping: options, paths, several sessions in one process, and what a scope that
  * outlives its session does. */
 #include <errno.h>
+#include <glob.h>
 #include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -295,6 +298,47 @@ static void a_thread_lives_through_sessions(void **state)
     folder_empty(here.path);
 }
 
+/* ---- several that stop a session whose file is gone ---- */
+
+enum { STOPPERS = 6 };
+
+static void *stopper(void *status)
+{
+    pthread_barrier_wait(&step);
+    *(tare_status *)status = tare_stop(NULL);
+    return NULL;
+}
+
+/* One of them puts it away and says what went wrong; the others have nothing to do. Two of them closed the same files. */
+static void a_broken_session_is_stopped_once(void **state)
+{
+    (void)state;
+    signal(SIGBUS, SIG_DFL); /* cmocka's handler would be left in place, as a program's own is */
+    for (int round = 0; round < 40; round++) {
+        tare_options o = options();
+        pthread_t threads[STOPPERS];
+        tare_status got[STOPPERS];
+        int failed = 0;
+        glob_t live;
+        char pattern[PATH_MAX];
+        start(&o);
+        work(5);
+        snprintf(pattern, sizeof pattern, "%s.live-*", here.trace);
+        assert_int_equal(glob(pattern, 0, NULL, &live), 0);
+        assert_int_equal(truncate(live.gl_pathv[0], 0), 0);
+        globfree(&live);
+        work(5); /* finds that its pages are gone: recording ends */
+        pthread_barrier_init(&step, NULL, STOPPERS);
+        for (int i = 0; i < STOPPERS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, stopper, &got[i]), 0);
+        for (int i = 0; i < STOPPERS; i++) pthread_join(threads[i], NULL);
+        pthread_barrier_destroy(&step);
+        for (int i = 0; i < STOPPERS; i++) failed += got[i] != TARE_OK;
+        assert_int_equal(failed, 1);
+        folder_empty(here.path);
+    }
+}
+
 /* ---- the end of the program ---- */
 
 static void exit_closes_what_tare_start_began(void **state)
@@ -370,6 +414,7 @@ int main(void)
         cmocka_unit_test(an_end_in_the_next_session_is_foreign),
         cmocka_unit_test(nothing_is_recorded_between_sessions),
         cmocka_unit_test(a_thread_lives_through_sessions),
+        cmocka_unit_test(a_broken_session_is_stopped_once),
         cmocka_unit_test(exit_closes_what_tare_start_began),
         cmocka_unit_test(errno_is_the_programs),
     };

@@ -316,6 +316,45 @@ static void anchors_of_the_document(const struct store_ops *ops)
     store_close(s);
 }
 
+static tare_status count_gone(void *ctx, const struct store_run *run, tare_error *err)
+{
+    size_t *n = ctx;
+    (void)err;
+    assert_true(strlen(run->id) == ULID_SIZE - 1 && run->created[0] == '2' && run->subject[0]);
+    ++*n;
+    return TARE_OK;
+}
+
+static const struct store_ops *real_ops;
+
+static tare_status end_without_room(struct store *s, bool commit, tare_error *err)
+{
+    real_ops->end(s, false, NULL);
+    return commit ? error_set(err, TARE_IO, "no room") : TARE_OK;
+}
+
+/* A change that fails at its very end has removed nothing, and nothing is told of. */
+static void pruning_tells_what_is_gone(const struct store_ops *ops)
+{
+    struct store *s = open_with(ops);
+    struct store_ops failing = *ops;
+    size_t told = 0;
+    for (unsigned i = 1; i <= 5; i++) keep(s, i, "minilm", 1e6);
+    struct store_prune p = {.keep = 2, .gone = count_gone, .ctx = &told};
+    real_ops = ops;
+    failing.end = end_without_room;
+    s->ops = &failing;
+    assert_int_equal(store_prune(s, &p, NULL), TARE_IO);
+    s->ops = ops;
+    assert_int_equal(told, 0);
+    assert_int_equal(p.removed, 0);
+    assert_int_equal(list(s, (struct store_filter){0}).n, 5);
+    assert_int_equal(store_prune(s, &p, NULL), TARE_OK);
+    assert_int_equal(told, 3);
+    assert_int_equal(list(s, (struct store_filter){0}).n, 2);
+    store_close(s);
+}
+
 static void pruning(const struct store_ops *ops)
 {
     struct store *s = open_with(ops);
@@ -423,6 +462,7 @@ CONFORMS(series_are_in_time_order)
 CONFORMS(hosts_and_anchors_apart)
 CONFORMS(anchors_of_the_document)
 CONFORMS(pruning)
+CONFORMS(pruning_tells_what_is_gone)
 CONFORMS(changes_are_one_or_none)
 CONFORMS(a_second_writer_waits_or_is_told)
 CONFORMS(memory_runs_out)
@@ -638,6 +678,7 @@ int main(void)
         TEST(hosts_and_anchors_apart),
         TEST(anchors_of_the_document),
         TEST(pruning),
+        TEST(pruning_tells_what_is_gone),
         TEST(changes_are_one_or_none),
         TEST(a_second_writer_waits_or_is_told),
         TEST(memory_runs_out),

@@ -97,6 +97,22 @@ static void times(void **state)
     assert_non_null(strstr(err.text, "is not a time: expected numbers with a unit"));
 }
 
+/* strptime() takes days that no month has, and timegm() makes others of them. */
+static void dates_are_of_the_calendar(void **state)
+{
+    int64_t s = 0;
+    (void)state;
+    assert_string_equal(unit_date("2026-02-28", "%Y-%m-%d", &s), "");
+    assert_int_equal(s, 1772236800);
+    assert_string_equal(unit_date("2024-02-29T00:00:01Z", "%Y-%m-%dT%H:%M:%S", &s), "Z");
+    assert_int_equal(s, 1709164801);
+    assert_null(unit_date("2026-02-29", "%Y-%m-%d", &s));
+    assert_null(unit_date("2026-02-31", "%Y-%m-%d", &s));
+    assert_null(unit_date("2026-04-31T10:00:00", "%Y-%m-%dT%H:%M:%S", &s));
+    assert_null(unit_date("2026-13-01", "%Y-%m-%d", &s));
+    assert_null(unit_date("soon", "%Y-%m-%d", &s));
+}
+
 static void real_numbers_with_a_unit(void **state)
 {
     (void)state;
@@ -156,6 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes),
         cmocka_unit_test(times),
+        cmocka_unit_test(dates_are_of_the_calendar),
         cmocka_unit_test(real_numbers_with_a_unit),
         cmocka_unit_test(a_number_says_what_is_wrong_and_where_it_ends),
     };

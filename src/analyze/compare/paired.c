@@ -299,8 +299,9 @@ void paired_holm(double *p, size_t m)
     struct ranked *r = mem_new(m, sizeof *r);
     size_t n = 0;
     double least = 0;
-    if (!r) { /* without memory for an order: Bonferroni, which is never less careful */
-        for (size_t i = 0; i < m; i++) p[i] = fmin(1, p[i] * (double)m);
+    if (!r) { /* without memory for an order: Bonferroni, which is never less careful. fmin() would make NAN a 1 */
+        for (size_t i = 0; i < m; i++)
+            if (!isnan(p[i])) p[i] = fmin(1, p[i] * (double)m);
         return;
     }
     for (size_t i = 0; i < m; i++)

@@ -141,8 +141,10 @@ static struct factor read_factor(const struct run_map *dims, const char *text, s
     if (n == 0 || n >= sizeof word) return f;
     memcpy(word, text, n);
     word[n] = 0;
-    double v = strtod(word, &end), number;
-    if (*end == 0) f.value = v;
+    bool plain =
+        strspn(word, "-0123456789.e+") == n; /* a dimension may be called inf, and 0x10 is none of ours */
+    double v = plain ? strtod(word, &end) : NAN, number;
+    if (plain && *end == 0 && isfinite(v)) f.value = v;
     char *caret = strrchr(word, '^');
     if (caret && caret[1] >= '1' && caret[1] <= '9') {
         f.power = (unsigned)strtoul(caret + 1, NULL, 10);

@@ -186,7 +186,6 @@ static tare_status note_gone(void *ctx, const struct store_run *run, tare_error 
     return TARE_OK;
 }
 
-/* What goes is told while it goes, so the answer begins before anything is removed. */
 static int prune_runs(struct cli *cli, struct store *s, const struct history_question *q)
 {
     struct answer a;

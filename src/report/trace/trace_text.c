@@ -251,8 +251,9 @@ static void write_counters(struct writer *w)
             fmt_int(table_cell(&t), n->value);
         else
             buf_add_char(table_cell(&t), '-');
-        fmt_number(table_cell(&t), (counter ? (double)n->value : (double)n->count) / seconds);
-        buf_add_str(&t.text, "/s");
+        double rate = (counter ? (double)n->value : (double)n->count) / seconds;
+        fmt_number(table_cell(&t), rate);
+        if (isfinite(rate)) buf_add_str(&t.text, "/s");
         add_clipped(table_cell(&t), source_site(w->in->source, n->site)->name, NAME_SHOWN);
         if (!counter) buf_add_str(&t.text, " (mark)");
     }

@@ -15,6 +15,7 @@ try show nothing
 try show 01KA
 try tag latest 'not good'
 try list --since yesterday
+try list --since 2026-02-31
 try list --history .
 echo 'something else entirely, and long enough to be read as a page' >text.db
 try list --history text.db
