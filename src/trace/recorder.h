@@ -127,8 +127,7 @@ enum slot_state { SLOT_LIVE = 0, SLOT_ENDED = 1, SLOT_FREE = 2 }; /* thread.reti
 /* One page that a fork wipes: 0 in a process that has not (yet) set itself up. */
 enum { FORK_UNKNOWN = 0, FORK_JOINING = 1, FORK_READY = 2, FORK_ENDED = 3 };
 struct fork_page {
-    uint32_t state;
-    uint32_t stopping; /* a thread of this process is in tare_stop() */
+    uint32_t state, stopping; /* stopping: a thread of this process is in tare_stop() */
 };
 extern struct fork_page *fork_page;
 

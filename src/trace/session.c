@@ -297,8 +297,8 @@ tare_status session_child(void)
 
 /* ---- stop ---- */
 
-/* What tare_stop() does once it is this thread's to do. The helper ends before the last clock pair and the archive's end
- * are written, and threads are forgotten under the lock when nothing reads their records any more. */
+/* What tare_stop() does once it is this thread's to do. The helper ends before the last clock pair and the archive's
+ * end are written, and threads are forgotten under the lock when nothing reads their records any more. */
 static tare_status stop_session(tare_error *err)
 {
     if (__atomic_load_n(&fork_page->state, __ATOMIC_ACQUIRE) != FORK_READY) { /* forked, recorded nothing */
@@ -328,8 +328,8 @@ static tare_status stop_session(tare_error *err)
                      session.path, session.live.path);
 }
 
-/* Of two that stop at once one goes on: the flag of a session that records is taken down by exchange, but one whose live
- * file broke has none any more, and whoever comes finds it broken until it was put away. */
+/* Of two that stop at once one goes on: the flag of a session that records is taken down by exchange, but one whose
+ * live file broke has none any more, and whoever comes finds it broken until it was put away. */
 tare_status tare_stop(tare_error *err)
 {
     bool recorded = __atomic_exchange_n(&tare_recording, 0, __ATOMIC_ACQ_REL);

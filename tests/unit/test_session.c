@@ -309,7 +309,7 @@ static void *stopper(void *status)
     return NULL;
 }
 
-/* One of them puts it away and says what went wrong; the others have nothing to do. Two of them closed the same files. */
+/* One of them puts it away and says what went wrong; the others have nothing to do. Two closed the same files. */
 static void a_broken_session_is_stopped_once(void **state)
 {
     (void)state;
