@@ -77,7 +77,8 @@ class Whole:
         if self._finish:
             self._finish(out)
         end = perf_counter_ns()
-        self._seen.append((ready_at - start, done_at - ready_at, end - done_at))
+        if not _gpu.recording:
+            self._seen.append((ready_at - start, done_at - ready_at, end - done_at))
         return done_at - ready_at
 
     def end_to_end(self, case: Case) -> dict[str, Any]:

@@ -244,6 +244,21 @@ def test_a_bench_has_the_gpu_of_its_cases(program):
     assert said[1:] == [[], None, "PyTorch's allocator is not what the memory comes from", True, True]
 
 
+def test_recorded_calls_are_none_of_those_measured(program):
+    """End-to-end times are those of the last runs: what is called for a look at the GPU afterwards must not be among them."""
+    said = program("""
+        from tare import _gpu, _model_weigh
+        _gpu.is_open = lambda: True
+        seen, calls = [], []
+        plain = _model_weigh.Whole.end_to_end
+        _model_weigh.Whole.end_to_end = lambda self, case: seen.append(len(self._seen)) or plain(self, case)
+        p = tare.ModelProfiler(model=lambda x: calls.append(1), preprocess=lambda x: x)
+        r = p.profile([1, 2], num_runs=5, warmup_runs=1)
+        print(json.dumps([seen, len(calls) > 6, r["gpu"]["kernel_ns"] > 0, sorted(r["end_to_end"]["parts"])]))
+    """)
+    assert said == [[7], True, True, ["model", "postprocess", "preprocess"]], "a first run, one to warm up, five; not the 20 recorded ones"
+
+
 def test_a_bench_beside_another_tool(program):
     said = program("""
         from tare import _gpu
