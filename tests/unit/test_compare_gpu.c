@@ -167,6 +167,24 @@ static void a_slower_kernel_is_found(void **state)
     assert_true(others <= 2);
 }
 
+/* Steps of one run are no witness for what the host does in another; what is beyond any noise is told all the same. */
+static void what_the_host_does_is_unverified(void **state)
+{
+    struct making base = {.steps = 100, .kernels = 3, .sd = 0.01, .name = "k"}, slower = base;
+    struct comparison c;
+    (void)state;
+    for (int far = 0; far < 2; far++) {
+        seed = 11;
+        slower.slow = 2;
+        slower.by = far ? 60 : 3;
+        compare(&c, &base, &slower, far ? "step.time>50%" : "step.time>5%");
+        assert_string_equal(row_of(&c, "step.time")->verdict, far ? "regressed" : "unverified");
+        assert_string_equal(c.verdict, far ? "regressed" : "unverified");
+        assert_string_equal(row_of(&c, "kernel.time k2")->verdict, "regressed");
+        comparison_release(&c);
+    }
+}
+
 static void a_faster_program_is_improved(void **state)
 {
     struct making base = {.steps = 60, .kernels = 3, .sd = 0.02, .name = "k"}, faster = base;
@@ -302,6 +320,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_twice_is_no_change), cmocka_unit_test(a_slower_kernel_is_found),
+        cmocka_unit_test(what_the_host_does_is_unverified),
         cmocka_unit_test(a_faster_program_is_improved), cmocka_unit_test(too_few_steps),
         cmocka_unit_test(kernels_of_one_side), cmocka_unit_test(limits_say_what_fails),
         cmocka_unit_test(without_steps), cmocka_unit_test(memory_may_run_out),

@@ -128,7 +128,8 @@ void comparison_fill_verdict(struct buf *b, const void *row)
 
 void comparison_fill_metric(struct buf *b, const void *row)
 {
-    buf_add_str(b, metric_of_row(row)->metric);
+    enum { NAME_SHOWN = 90 }; /* of kernels: the document has all of it */
+    text_name(b, metric_of_row(row)->metric, NAME_SHOWN);
 }
 
 void comparison_fill_base(struct buf *b, const void *row)
