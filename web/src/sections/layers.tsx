@@ -2,7 +2,7 @@
 // layers.tsx - where one run's time goes, layer by layer: the heaviest as bars, all as a tree-map, every one in a table.
 // Without times the arithmetic takes their place, and that is said.
 import { useMemo } from "preact/hooks";
-import type { Grid } from "../data/grid";
+import type { Cell, Grid } from "../data/grid";
 import { type Slice, slicesOf, sumBy, type Weight, weightOf } from "../data/layers";
 import type { Case, Item, Layer, Profile, RunDocument } from "../data/page";
 import { type BarRow, barsScene } from "../scenes/bars";
@@ -54,9 +54,12 @@ const GRID: [string, keyof Layer, Format?][] = [
   ["provider", "provider"],
 ];
 
+/** Of an estimate the value: an interval has no cell of its own here. */
+const cellOf = (v: Layer[keyof Layer]): Cell => (typeof v === "object" && v !== null ? v.value : v);
+
 function gridOf(layers: Layer[]): Grid {
   const columns = GRID.map(([title, , format]) => (format ? { title, format } : { title, text: true }));
-  return { columns, rows: layers.map((l) => GRID.map(([, key]) => l[key])) };
+  return { columns, rows: layers.map((l) => GRID.map(([, key]) => cellOf(l[key]))) };
 }
 
 function sliceGrid(slices: Slice[], format: Format): Grid {
