@@ -243,6 +243,29 @@ static void one_process_is_no_job(void **state)
     gpu_profile_release(&p);
 }
 
+/* Two blocks that one process recorded of itself are no job. */
+static void two_blocks_of_one_process(void **state)
+{
+    struct making *m = *state;
+    struct gpu_profile p;
+    struct appender first;
+    for (int i = 0; i < 2; i++) {
+        if (i) {
+            write_records(m);
+            first = m->to;
+            join(m, m->at.trace);
+        }
+        begin(m);
+        tell_rank(m, 0, 1, HERE, "here");
+        do_work(m, (struct work){.us = 200});
+    }
+    analyse(m, &p);
+    assert_int_equal(appender_close(&first, 0, NULL), TARE_OK);
+    assert_int_equal(p.devices.n, 2);
+    assert_false(p.job.known);
+    gpu_profile_release(&p);
+}
+
 /* ---- holes, graphs, communication, the queue ---- */
 
 static void hole(struct making *m, uint64_t from, uint64_t to)
@@ -366,6 +389,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(other_groups_do_not_match, set_up, tear_down),
         cmocka_unit_test_setup_teardown(ranks_that_are_missing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_process_is_no_job, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(two_blocks_of_one_process, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_hole_is_not_idle, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_hole_that_was_none, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_graph_without_records, set_up, tear_down),

@@ -85,6 +85,18 @@ static tare_status add_rank(struct job *j, uint32_t process, uint16_t card)
     return vec_push(&j->ranks, ((struct rank){.process = process, .card = card, .out = out}), w->err);
 }
 
+/* One process may record several blocks of itself (tare.gpu()), each as a process of the trace: the first stands for
+ * it. */
+static bool is_known(const struct job *j, uint32_t process)
+{
+    const struct gpu_seen_process *all = j->w->processes.items, *p = &all[process];
+    for (size_t i = 0; i < j->ranks.n; i++) {
+        const struct gpu_seen_process *q = &all[j->ranks.items[i].process];
+        if (p->pid == q->pid && p->rank == q->rank && p->boot == q->boot && p->trace == q->trace) return true;
+    }
+    return false;
+}
+
 /* Each process by the card that it used most. A damaged file may claim thousands. */
 static tare_status find_ranks(struct job *j)
 {
@@ -96,7 +108,7 @@ static tare_status find_ranks(struct job *j)
             if (w->cards.items[i].process != p || !w->cards.items[i].n_ops) continue;
             if (best == w->cards.n || w->cards.items[i].n_ops > w->cards.items[best].n_ops) best = i;
         }
-        if (best < w->cards.n) s = add_rank(j, p, (uint16_t)best);
+        if (best < w->cards.n && !is_known(j, p)) s = add_rank(j, p, (uint16_t)best);
     }
     if (s != TARE_OK || !j->ranks.n) return s;
     qsort(j->ranks.items, j->ranks.n, sizeof *j->ranks.items, by_rank);
