@@ -37,9 +37,19 @@ static void check_sweeps(struct judging *j)
     sweeps_release(&s);
 }
 
+static struct run_finding *add_to_run(void *to, const char *id, const char *severity)
+{
+    return run_add_finding(to, id, severity);
+}
+
+struct judging judging_of_run(struct run *run)
+{
+    return (struct judging){.run = run, .arena = &run->arena, .add = add_to_run, .to = run};
+}
+
 tare_status findings_add(struct run *run, tare_error *err)
 {
-    struct judging j = {.run = run};
+    struct judging j = judging_of_run(run);
     for (j.rule = rules; j.rule->id; j.rule++) {
         const struct finding_rule *r = j.rule;
         if (r->in_run) r->in_run(&j);
@@ -57,12 +67,12 @@ __attribute__((format(printf, 2, 0))) static const char *format_text(struct judg
 {
     char text[600];
     vsnprintf(text, sizeof text, format, args);
-    return arena_str(&j->run->arena, text);
+    return arena_str(j->arena, text);
 }
 
 struct run_finding *finding_start(struct judging *j, const struct run_case *c, const char *format, ...)
 {
-    struct run_finding *f = run_add_finding(j->run, j->rule->id, j->rule->severity);
+    struct run_finding *f = j->add(j->to, j->rule->id, j->rule->severity);
     va_list args;
     if (!f) {
         j->failed = true;
@@ -89,9 +99,14 @@ void finding_number(struct judging *j, struct run_finding *f, const char *key, d
 {
     if (!f || !isfinite(v)) return;
     if (v == floor(v) && fabs(v) < 1e15)
-        run_map_int(&j->run->arena, &f->evidence, key, (int64_t)v);
+        run_map_int(j->arena, &f->evidence, key, (int64_t)v);
     else
-        run_map_real(&j->run->arena, &f->evidence, key, v);
+        run_map_real(j->arena, &f->evidence, key, v);
+}
+
+void finding_gain(struct run_finding *f, double share)
+{
+    if (f && isfinite(share)) f->gain = known_f64(fmin(fmax(share, 0), 1));
 }
 
 void finding_number_list(struct judging *j, struct run_finding *f, const struct evidence *all)
@@ -101,7 +116,7 @@ void finding_number_list(struct judging *j, struct run_finding *f, const struct 
 
 void finding_text(struct judging *j, struct run_finding *f, const char *key, const char *v)
 {
-    if (f && v) run_map_text(&j->run->arena, &f->evidence, key, v);
+    if (f && v) run_map_text(j->arena, &f->evidence, key, v);
 }
 
 void finding_estimate(struct judging *j, struct run_finding *f, const char *key, struct run_estimate e)

@@ -113,10 +113,14 @@ struct finding_rule {
 const struct finding_rule *finding_rule(const char *id); /* of the map; the first of that id */
 
 struct judging {
-    struct run *run;
+    struct run *run;                 /* NULL: the findings of another document */
     const struct finding_rule *rule; /* the one being checked */
     bool failed;                     /* no memory: findings_add() says so */
+    struct arena *arena;             /* of the document, and how it gets a finding (NULL: no memory) */
+    struct run_finding *(*add)(void *to, const char *id, const char *severity);
+    void *to;
 };
+struct judging judging_of_run(struct run *run);
 
 /* A finding of the current rule, of case `c` (NULL: of the whole run) with its title. NULL: no memory. */
 struct run_finding *finding_start(struct judging *j, const struct run_case *c, const char *format, ...)
@@ -125,6 +129,8 @@ struct run_finding *finding_start(struct judging *j, const struct run_case *c, c
 void finding_action(struct judging *j, struct run_finding *f, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void finding_number(struct judging *j, struct run_finding *f, const char *key, double v);
+/* What can be won at most, a share of the time; NAN: not known. */
+void finding_gain(struct run_finding *f, double share);
 /* Several: finding_numbers(j, f, {"threads", n}, {"usable", usable}) */
 #define finding_numbers(j, f, ...)                                                                                     \
     finding_number_list(j, f, (const struct evidence[]){__VA_ARGS__, {NULL, 0}})

@@ -155,7 +155,7 @@ static void check_leak(struct judging *j, const struct run_case *c, const struct
 
 tare_status diagnose(struct run *run, const struct run_case *c, const struct course *course, tare_error *err)
 {
-    struct judging j = {.run = run};
+    struct judging j = judging_of_run(run);
     if (course->steps.n < DIAGNOSE_STEPS_MIN) return TARE_OK;
     check_leak(&j, c, course);
     for (const struct diagnosis *r = diagnosis_table; r->id; r++) check_conditions(&j, c, course, r);

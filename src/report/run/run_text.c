@@ -8,6 +8,7 @@
 #include "report/run/inspect_report.h"
 #include "report/run/run_report.h"
 #include "report/table.h"
+#include "report/finding_text.h"
 #include "report/text.h"
 
 enum { TEXT_MOST = 1000 }; /* bytes of a name or a sentence of the document */
@@ -91,29 +92,11 @@ static void write_cases(struct stream *s, const struct run *run)
 
 /* ---- findings ---- */
 
-/* What was found, of which case where there are several, and below it what to do. */
-static void write_finding(struct stream *s, const struct run *run, const struct run_finding *f)
-{
-    struct buf *b = &s->out;
-    buf_printf(b, "  %-8s  ", f->severity);
-    text_name(b, f->title, TEXT_MOST);
-    if (f->case_name && *f->case_name && run->cases.n > 1) {
-        buf_printf(b, "  %s[", s->style.dim);
-        text_name(b, f->case_name, TEXT_MOST);
-        buf_printf(b, "]%s", s->style.plain);
-    }
-    if (f->action) {
-        buf_add_str(b, "\n            -> ");
-        text_name(b, f->action, TEXT_MOST);
-    }
-    buf_add_char(b, '\n');
-}
-
 void run_findings_text(struct stream *s, const struct run *run)
 {
     if (run->findings.n) text_heading(s, "findings");
     for (size_t i = 0; i < run->findings.n && stream_poll(s) == TARE_OK; i++)
-        write_finding(s, run, run->findings.at[i]);
+        text_finding(s, run->findings.at[i], run->cases.n > 1);
 }
 
 /* ---- layers ---- */

@@ -1241,6 +1241,12 @@ export interface Finding {
   evidence?: Record<string, Json> | null;
   /** What to do. */
   action?: string | null;
+  /** At most this share of the time can be won by it; null: not known, or not a matter of time. */
+  gain?: number | null;
+  /** measured, or estimated and from what. */
+  basis?: string | null;
+  /** What would show that it is not so. */
+  disproof?: string | null;
 }
 
 export const FINDING: Shape = {
@@ -1250,6 +1256,9 @@ export const FINDING: Shape = {
   case: "text",
   evidence: {},
   action: "text",
+  gain: "number",
+  basis: "text",
+  disproof: "text",
 };
 
 /** The recommended case against another, measured in turns. */
