@@ -122,8 +122,27 @@ static void read_clocks(const struct nvml *n, struct gpu_card *c)
     ASK(c, GPU_ROW(THROTTLE), unsigned long long, CALL(n, throttle, c->device, &v), (double)v);
 }
 
+/* The speed of a lane doubles with each generation, nearly; an idle link falls back to the first. */
+static int pcie_link(const struct nvml *n, const struct gpu_card *c, double *share)
+{
+    unsigned now = 0, most = 0, width = 0, widest = 0;
+    int code = CALL(n, pcie_generation, c->device, &now);
+    if (code == NVML_OK) code = CALL(n, pcie_generation_most, c->device, &most);
+    if (code == NVML_OK) code = CALL(n, pcie_width, c->device, &width);
+    if (code == NVML_OK) code = CALL(n, pcie_width_most, c->device, &widest);
+    if (code != NVML_OK || !most || !widest || now > most) return code;
+    *share = width / (double)widest / (double)(1u << (most - now));
+    return code;
+}
+
 static void read_slow(const struct nvml *n, struct gpu_card *c)
 {
+    double link = NAN;
+    if (!c->refused[GPU_ROW(PCIE_LINK)]) {
+        int code = pcie_link(n, c, &link);
+        set_row(c, GPU_ROW(PCIE_LINK), code, link);
+    }
+    ASK(c, GPU_ROW(CLOCK_MAX), unsigned, CALL(n, clock_most, c->device, NVML_CLOCK_SM, &v), v * 1e6);
     ASK(c, GPU_ROW(POWER_LIMIT), unsigned, CALL(n, power_limit, c->device, &v), v / 1e3);
     ASK(c, GPU_ROW(TEMP), unsigned, CALL(n, temperature, c->device, NVML_TEMPERATURE_GPU, &v), v);
     ASK(c, GPU_ROW(ECC), unsigned long long,
@@ -150,7 +169,7 @@ static int belongs(const struct gpu_owner *o, unsigned pid)
 
 struct owned {
     double bytes, hidden_bytes;
-    unsigned listed, hidden;
+    unsigned listed, hidden, own;
     bool known;
 };
 
@@ -164,13 +183,14 @@ static int sum_owned(const struct nvml *nvml, const struct gpu_card *c, const st
     for (unsigned i = 0; code == NVML_OK && i < n && i < PROCESSES_MOST; i++) {
         int whose = belongs(o, p[i].pid);
         sum->listed++;
+        sum->own += whose > 0;
+        sum->hidden += whose < 0;
         if (!whose) continue;
         if (p[i].used == UINT64_MAX) {
             sum->known = false; /* the driver does not tell */
         } else if (whose > 0) {
             sum->bytes += (double)p[i].used;
         } else {
-            sum->hidden++;
             sum->hidden_bytes += (double)p[i].used;
         }
     }
@@ -185,31 +205,40 @@ static void read_processes(const struct nvml *n, struct gpu_card *c)
     int code = sum_owned(n, c, o, &sum);
     if (sum.listed == 1 && sum.hidden == 1) sum.bytes = sum.hidden_bytes; /* numbered by another namespace */
     set_row(c, GPU_ROW(MEM_PROCESS), code, sum.known ? sum.bytes : NAN);
+    /* A lone one that cannot be found here is taken for the program; of several it is not known whose they are. */
+    bool told = !sum.hidden || sum.listed == 1;
+    set_row(c, GPU_ROW(OTHERS), code, told ? (double)(sum.listed - sum.own - sum.hidden) : NAN);
 }
 
 /* ---- GPM: two samples at least 100 ms apart, compared by the library ---- */
 
+#define PERCENT 0.01
+#define MIB 0x1p20
+static const struct {
+    int row;
+    unsigned id;
+    double unit;
+} gpm_rows[NVML_GPM_METRICS] = {
+    {GPU_ROW(SM_ACTIVE), NVML_GPM_SM_UTIL, PERCENT}, {GPU_ROW(SM_OCCUPANCY), NVML_GPM_SM_OCCUPANCY, PERCENT},
+    {GPU_ROW(TENSOR), NVML_GPM_ANY_TENSOR, PERCENT}, {GPU_ROW(DRAM), NVML_GPM_DRAM_BANDWIDTH, PERCENT},
+    {GPU_ROW(NVLINK_RX), NVML_GPM_NVLINK_RX, MIB},   {GPU_ROW(NVLINK_TX), NVML_GPM_NVLINK_TX, MIB},
+};
+
 /* The library makes rates of two of its samples. */
 static void gpm_compare(const struct nvml *n, struct gpu_card *c)
 {
-    static const struct {
-        int row;
-        unsigned id;
-    } rows[NVML_GPM_METRICS] = {{GPU_ROW(SM_ACTIVE), NVML_GPM_SM_UTIL},
-                                {GPU_ROW(SM_OCCUPANCY), NVML_GPM_SM_OCCUPANCY},
-                                {GPU_ROW(TENSOR), NVML_GPM_ANY_TENSOR},
-                                {GPU_ROW(DRAM), NVML_GPM_DRAM_BANDWIDTH}};
     static struct nvml_gpm_get get; /* large; one thread samples */
     get.version = NVML_GPM_VERSION;
     get.n = NVML_GPM_METRICS;
     get.first = c->gpm_sample[0];
     get.second = c->gpm_sample[1];
-    for (int i = 0; i < NVML_GPM_METRICS; i++) get.metrics[i] = (struct nvml_gpm_metric){.id = rows[i].id};
+    for (int i = 0; i < NVML_GPM_METRICS; i++)
+        get.metrics[i] = (struct nvml_gpm_metric){.id = gpm_rows[i].id};
     int code = n->gpm_get(&get);
     for (int i = 0; i < NVML_GPM_METRICS; i++) {
         const struct nvml_gpm_metric *m = &get.metrics[i];
         int status = code ? code : m->status;
-        set_row(c, rows[i].row, status, isfinite(m->value) ? m->value / 100 : NAN);
+        set_row(c, gpm_rows[i].row, status, isfinite(m->value) ? m->value * gpm_rows[i].unit : NAN);
     }
 }
 
@@ -222,7 +251,7 @@ static void read_gpm(const struct nvml *n, struct gpu_card *c)
         c->gpm_sample[1] = older;
     }
     bool taken = n->gpm_sample(c->device, c->gpm_sample[1]) == NVML_OK;
-    for (int r = GPU_ROW(SM_ACTIVE); r <= GPU_ROW(DRAM); r++) c->value[r] = NAN;
+    for (int i = 0; i < NVML_GPM_METRICS; i++) c->value[gpm_rows[i].row] = NAN;
     if (taken && c->gpm_ns) gpm_compare(n, c);
     c->gpm_ns = taken ? c->now->now_ns : 0;
 }
@@ -236,10 +265,10 @@ void gpu_card_open(const struct nvml *n, struct gpu_card *c)
     int code = n->gpm_support && n->gpm_alloc && n->gpm_free && n->gpm_sample && n->gpm_get && !c->slice
                    ? n->gpm_support(c->device, &support)
                    : NVML_NO_CALL;
-    c->gpm = code == NVML_OK && support.supported;
-    for (int i = 0; i < 2 && c->gpm; i++) c->gpm = n->gpm_alloc(&c->gpm_sample[i]) == NVML_OK;
-    for (int r = GPU_ROW(SM_ACTIVE); r <= GPU_ROW(DRAM) && !c->gpm && !c->slice; r++)
-        c->refused[r] = NVML_NOT_SUPPORTED;
+    if (code == NVML_OK && !support.supported) code = NVML_NOT_SUPPORTED;
+    for (int i = 0; i < 2 && code == NVML_OK; i++) code = n->gpm_alloc(&c->gpm_sample[i]);
+    c->gpm = code == NVML_OK;
+    for (int i = 0; i < NVML_GPM_METRICS && !c->gpm && !c->slice; i++) c->refused[gpm_rows[i].row] = code;
 }
 
 #define MS UINT64_C(1000000)
@@ -248,20 +277,22 @@ void gpu_card_open(const struct nvml *n, struct gpu_card *c)
 static const struct {
     void (*read)(const struct nvml *n, struct gpu_card *c);
     uint64_t least_ns, most_ns;
-    bool of_slices; /* slices have it too */
-    int only;       /* not asked when this row was refused; GPU_ROWS: always */
-    int counter;    /* unknown between two readings; GPU_ROWS: none */
-    bool strict;    /* asked sooner than least_ns it gives nonsense */
+    bool of_slices;       /* slices have it too */
+    int only;             /* not asked when this row was refused; GPU_ROWS: always */
+    int counter;          /* unknown between two readings; GPU_ROWS: none */
+    bool strict;          /* asked sooner than least_ns it gives nonsense */
+    uint64_t recorded_ns; /* asked as often as that where kernels are recorded: steps want it; 0: no matter */
 } groups[GPU_GROUPS] = {
-    [GPU_GROUP_MEMORY] = {read_memory, 0, 300 * MS, true, GPU_ROWS, GPU_ROWS, false},
-    [GPU_GROUP_PROCESSES] = {read_processes, 0, 1000 * MS, true, GPU_ROWS, GPU_ROWS, false},
-    [GPU_GROUP_UTILIZATION] = {read_utilization, 0, 300 * MS, false, GPU_ROW(UTIL), GPU_ROWS, false},
-    [GPU_GROUP_POWER] = {read_power, 0, 300 * MS, false, GPU_ROWS, GPU_ROWS, false},
-    [GPU_GROUP_PCIE] = {read_pcie, 0, 2000 * MS, false, GPU_ROWS, GPU_ROWS, false},
-    [GPU_GROUP_ENERGY] = {read_energy, 0, 10000 * MS, false, GPU_ROW(ENERGY), GPU_ROW(ENERGY), false},
-    [GPU_GROUP_CLOCKS] = {read_clocks, 0, 500 * MS, false, GPU_ROWS, GPU_ROWS, false},
-    [GPU_GROUP_GPM] = {read_gpm, 110 * MS, 1000 * MS, false, GPU_ROWS, GPU_ROWS, true},
-    [GPU_GROUP_SLOW] = {read_slow, 1000 * MS, 2000 * MS, false, GPU_ROWS, GPU_ROWS, false},
+    [GPU_GROUP_MEMORY] = {read_memory, 0, 300 * MS, true, GPU_ROWS, GPU_ROWS, false, 0},
+    [GPU_GROUP_PROCESSES] = {read_processes, 0, 1000 * MS, true, GPU_ROWS, GPU_ROWS, false, 0},
+    [GPU_GROUP_UTILIZATION] = {read_utilization, 0, 300 * MS, false, GPU_ROW(UTIL), GPU_ROWS, false, 0},
+    [GPU_GROUP_POWER] = {read_power, 0, 300 * MS, false, GPU_ROWS, GPU_ROWS, false, 0},
+    [GPU_GROUP_PCIE] = {read_pcie, 0, 2000 * MS, false, GPU_ROWS, GPU_ROWS, false, 0},
+    [GPU_GROUP_ENERGY] = {read_energy, 0, 10000 * MS, false, GPU_ROW(ENERGY), GPU_ROW(ENERGY), false,
+                          1000 * MS},
+    [GPU_GROUP_CLOCKS] = {read_clocks, 0, 500 * MS, false, GPU_ROWS, GPU_ROWS, false, 0},
+    [GPU_GROUP_GPM] = {read_gpm, 110 * MS, 1000 * MS, false, GPU_ROWS, GPU_ROWS, true, 200 * MS},
+    [GPU_GROUP_SLOW] = {read_slow, 1000 * MS, 2000 * MS, false, GPU_ROWS, GPU_ROWS, false, 0},
 };
 
 /* A group whose answer took long is left in peace in proportion to that, but not for longer than its answer holds. */
@@ -271,6 +302,7 @@ static bool is_due(const struct gpu_card *c, int g)
     uint64_t asked = c->group[g].asked_ns, since = m->now_ns - asked;
     uint64_t rest = c->group[g].cost_ns * COST_SHARE;
     if (rest > groups[g].most_ns) rest = groups[g].most_ns;
+    if (m->recorded && groups[g].recorded_ns && rest > groups[g].recorded_ns) rest = groups[g].recorded_ns;
     if (!asked) return true;
     if (m->thorough) return !groups[g].strict || since >= groups[g].least_ns;
     return since >= groups[g].least_ns && since >= rest;

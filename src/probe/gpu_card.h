@@ -41,6 +41,7 @@ struct gpu_owner {
 struct gpu_moment {
     uint64_t now_ns;
     bool thorough; /* ask everything, whatever it costs */
+    bool recorded; /* kernels are recorded too: their steps want energy */
     const struct gpu_owner *owner;
 };
 

@@ -77,9 +77,11 @@ enum {
     NVML_GPM_SM_UTIL = 2,
     NVML_GPM_SM_OCCUPANCY = 3,
     NVML_GPM_ANY_TENSOR = 5,
-    NVML_GPM_DRAM_BANDWIDTH = 10
+    NVML_GPM_DRAM_BANDWIDTH = 10,
+    NVML_GPM_NVLINK_RX = 60, /* MiB/s */
+    NVML_GPM_NVLINK_TX = 61
 };
-enum { NVML_GPM_METRICS = 4, NVML_GPM_VERSION = 1 };
+enum { NVML_GPM_METRICS = 6, NVML_GPM_VERSION = 1 };
 
 struct nvml_gpm_metric {
     unsigned id;
@@ -115,6 +117,11 @@ static_assert(offsetof(struct nvml_gpm_get, metrics) == 24, "NVML: GPM metrics")
     X(energy, (nvml_device, unsigned long long *), "nvmlDeviceGetTotalEnergyConsumption")                      \
     X(temperature, (nvml_device, int, unsigned *), "nvmlDeviceGetTemperature")                                 \
     X(clock_mhz, (nvml_device, int, unsigned *), "nvmlDeviceGetClockInfo")                                         \
+    X(clock_most, (nvml_device, int, unsigned *), "nvmlDeviceGetMaxClockInfo")                                 \
+    X(pcie_generation, (nvml_device, unsigned *), "nvmlDeviceGetCurrPcieLinkGeneration")                       \
+    X(pcie_generation_most, (nvml_device, unsigned *), "nvmlDeviceGetMaxPcieLinkGeneration")                   \
+    X(pcie_width, (nvml_device, unsigned *), "nvmlDeviceGetCurrPcieLinkWidth")                                 \
+    X(pcie_width_most, (nvml_device, unsigned *), "nvmlDeviceGetMaxPcieLinkWidth")                             \
     X(throttle, (nvml_device, unsigned long long *), "nvmlDeviceGetCurrentClocksEventReasons",                 \
       "nvmlDeviceGetCurrentClocksThrottleReasons")                                                             \
     X(ecc, (nvml_device, int, int, unsigned long long *), "nvmlDeviceGetTotalEccErrors")                       \

@@ -40,6 +40,7 @@ static void close_one(struct probe *p)
 {
     p->ops->close(p);
     buf_release(&p->blind);
+    buf_release(&p->told);
     mem_free(p);
 }
 
@@ -51,14 +52,16 @@ static tare_status open_one(struct probes *out, const struct probe_ops *ops, con
     struct probe *p = mem_new(1, ops->size);
     if (!p) return error_set(err, TARE_NOMEM, "out of memory for a probe");
     p->ops = ops;
-    p->blind = (struct buf)BUF_INIT;
+    p->blind = p->told = (struct buf)BUF_INIT;
     tare_status s = ops->open(p, at, &own);
     if (s == TARE_OK) s = vec_push(&out->items, p, &own);
     if (s != TARE_OK) close_one(p);
     if (s != TARE_OK && (s != TARE_UNSUPPORTED || asked))
         return error_set(err, s, "probe %s: %s", ops->name, own.text);
     tell_blind(&out->blind, ops->name, s == TARE_OK ? p->blind.data : own.text);
-    return buf_status(&out->blind, err);
+    if (s == TARE_OK) buf_add(&out->told, p->told.data, p->told.len);
+    s = buf_status(&out->told, err);
+    return s == TARE_OK ? buf_status(&out->blind, err) : s;
 }
 
 static tare_status refuse_name(const char *name, tare_error *err)
@@ -81,7 +84,7 @@ tare_status probes_open(struct probes *out, const char *const *names, size_t n, 
                         tare_error *err)
 {
     tare_status s = TARE_OK;
-    *out = (struct probes){VEC_INIT, SERIES_SET_INIT, SAMPLE_INIT, .blind = BUF_INIT};
+    *out = (struct probes){VEC_INIT, SERIES_SET_INIT, SAMPLE_INIT, .blind = BUF_INIT, .told = BUF_INIT};
     for (size_t i = 0; s == TARE_OK && !names && probe_table[i]; i++) /* no program: none is missing */
         if (at->program || probe_table[i] != &probe_process)
             s = open_one(out, probe_table[i], at, false, err);
@@ -177,4 +180,5 @@ void probes_close(struct probes *p)
     sample_release(&p->now);
     vec_release(&p->before.items);
     buf_release(&p->blind);
+    buf_release(&p->told);
 }

@@ -15,6 +15,7 @@ struct probe_place {
     const char *root; /* put before /proc, /sys: "" on this machine; a made-up tree in tests */
     pid_t program;    /* whose tree is watched; 0: none, only the machine */
     bool detail;      /* labelled series (per core, per process) too */
+    bool gpu;         /* what GPUs do is recorded beside it: their energy is wanted per step */
 };
 
 struct rusage;
@@ -65,6 +66,7 @@ struct probe { /* first member of each kind's own struct */
     uint64_t samples, ns, ns_max; /* its own cost so far; kept by probes_sample() */
     bool thorough;                /* this sample leaves nothing out for what it costs */
     struct buf blind;             /* what it cannot see here and why, a line each */
+    struct buf told; /* what a reader of the samples should know, a line each: "gpu0 is GPU-7d58.." */
 };
 
 /* A set of opened probes sampled together. */
@@ -74,6 +76,7 @@ struct probes {
     struct sample now;
     struct probe_readings before;
     struct buf blind; /* what cannot be seen and why: "probe: what: why", a line each */
+    struct buf told;  /* notes for the trace, a line each */
     double cpu_s;     /* processor time that sampling took */
     bool thorough;    /* set before the last sample: dear quantities too, though it is not their turn */
 };

@@ -16,13 +16,14 @@ struct gpu_probe {
     struct probe base;
     struct nvml nvml;
     struct gpu_owner owner;
+    bool recorded;
     VEC(struct gpu_card) cards;
 };
 
 static void gpu_sample(struct probe *base, struct probe_put *put)
 {
     struct gpu_probe *p = (struct gpu_probe *)base;
-    const struct gpu_moment now = {clock_raw_ns(), base->thorough, &p->owner};
+    const struct gpu_moment now = {clock_raw_ns(), base->thorough, p->recorded, &p->owner};
     for (size_t i = 0; i < p->cards.n; i++) {
         struct gpu_card *c = &p->cards.items[i];
         gpu_card_read(&p->nvml, c, &now);
@@ -85,6 +86,9 @@ static tare_status add_cards(struct gpu_probe *p, tare_error *err)
             buf_printf(&p->base.blind, "%s: %s\n", label, nvml_why(&p->nvml, code));
             continue;
         }
+        char uuid[96] = "";
+        if (p->nvml.uuid && p->nvml.uuid(device, uuid, sizeof uuid) == NVML_OK)
+            buf_printf(&p->base.told, "%s is %.95s\n", label, uuid);
         s = add_card(p, device, label, false, err);
         if (s == TARE_OK) s = add_slices(p, device, i, err);
     }
@@ -106,7 +110,7 @@ static void tell_blind(struct gpu_probe *p, const struct probe_place *at)
 {
     for (size_t i = 0; i < p->cards.n; i++) {
         struct gpu_card *c = &p->cards.items[i];
-        gpu_card_read(&p->nvml, c, &(struct gpu_moment){clock_raw_ns(), true, &p->owner});
+        gpu_card_read(&p->nvml, c, &(struct gpu_moment){clock_raw_ns(), true, p->recorded, &p->owner});
         gpu_card_all_due(c);
         for (int r = 0; r < GPU_ROWS; r++)
             if (c->refused[r])
@@ -123,6 +127,7 @@ static tare_status gpu_open(struct probe *base, const struct probe_place *at, ta
 {
     struct gpu_probe *p = (struct gpu_probe *)base;
     p->owner = (struct gpu_owner){.root = "", .program = at->program};
+    p->recorded = at->gpu;
     snprintf(p->owner.root, sizeof p->owner.root, "%s", at->root);
     tare_status s = nvml_open(&p->nvml, at->root, err);
     if (s == TARE_OK) s = add_cards(p, err);

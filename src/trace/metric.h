@@ -98,6 +98,11 @@ enum metric_kind { METRIC_GAUGE, METRIC_COUNTER };
     X(GPU_PCIE_RX, "gpu.pcie.rx", "B/s", GAUGE, "bytes per second to the card")                            \
     X(GPU_PCIE_TX, "gpu.pcie.tx", "B/s", GAUGE, "bytes per second from the card")                          \
     X(GPU_ECC, "gpu.ecc.uncorrected", "1", COUNTER, "memory errors that could not be corrected")           \
+    X(GPU_CLOCK_MAX, "gpu.clock.max", "Hz", GAUGE, "highest clock of the multiprocessors")                 \
+    X(GPU_PCIE_LINK, "gpu.pcie.link", "1", GAUGE, "speed of its link, of the fastest that it can have")    \
+    X(GPU_OTHERS, "gpu.processes.other", "1", GAUGE, "processes on it that are not the program's")         \
+    X(GPU_NVLINK_RX, "gpu.nvlink.rx", "B/s", GAUGE, "bytes per second from other cards (GPM)")             \
+    X(GPU_NVLINK_TX, "gpu.nvlink.tx", "B/s", GAUGE, "bytes per second to other cards (GPM)")               \
     X(GPU_SM_ACTIVE, "gpu.sm.active", "1", GAUGE, "share of multiprocessors with a warp resident (GPM)")   \
     X(GPU_SM_OCCUPANCY, "gpu.sm.occupancy", "1", GAUGE, "share of warp slots in use (GPM)")                \
     X(GPU_TENSOR, "gpu.tensor.active", "1", GAUGE, "share of cycles with tensor cores at work (GPM)")      \

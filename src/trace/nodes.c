@@ -123,6 +123,7 @@ tare_status trace_nodes(struct trace *t, trace_node_fn *fn, void *ctx, tare_erro
     }
 ANSWER(const char *, trace_path, t->path)
 ANSWER(const char *, trace_id, t->id)
+ANSWER(uint64_t, trace_begun_raw_ns, t->begun_raw_ns)
 ANSWER(uint32_t, trace_n_sites, (uint32_t)t->sites.n)
 ANSWER(uint32_t, trace_n_processes, (uint32_t)t->processes.n)
 ANSWER(uint32_t, trace_n_threads, (uint32_t)t->threads.n)

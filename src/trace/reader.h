@@ -82,7 +82,8 @@ tare_status trace_open(struct trace **out, const char *path, tare_error *err);
 void trace_close(struct trace *t); /* NULL is fine */
 
 const char *trace_path(const struct trace *t);
-const char *trace_id(const struct trace *t); /* ULID of the recording */
+const char *trace_id(const struct trace *t);        /* ULID of the recording */
+uint64_t trace_begun_raw_ns(const struct trace *t); /* CLOCK_MONOTONIC_RAW at time 0, as samples have it */
 uint32_t trace_n_sites(const struct trace *t);
 uint32_t trace_n_processes(const struct trace *t);
 uint32_t trace_n_threads(const struct trace *t);

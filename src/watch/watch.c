@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "core/str.h"
 
 void watch_say(const struct watch_options *o, enum watch_tone tone, const char *format, ...)
@@ -54,17 +55,30 @@ static void drop_trace(struct watcher *w)
     if (own) unlink(w->places.trace);
 }
 
+/* What a reader of the samples should know: which card a label stands for. */
+static void note_told(struct watcher *w)
+{
+    char line[200];
+    for (const char *at = w->probes.told.data; w->writer && *at;) {
+        size_t n = strcspn(at, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)n, at);
+        samples_mark(w->writer, clock_raw_ns(), SAMPLE_NOTE, line, NULL);
+        at += n + (at[n] == '\n');
+    }
+}
+
 /* Everything that takes time and memory is opened while the forked program still waits. */
 static tare_status start_program(struct watcher *w, int *exit_code, tare_error *err)
 {
     const struct watch_options *o = w->options;
-    struct probe_place at = {.root = "", .program = w->child.pid, .detail = o->detail};
+    struct probe_place at = {.root = "", .program = w->child.pid, .detail = o->detail, .gpu = o->gpu.on};
     tare_status s = open_rules(w, err);
     if (s == TARE_OK) s = deriver_new(&w->deriver, err);
     if (s == TARE_OK) s = system_report_new(&w->report, err);
     if (s == TARE_OK) s = probes_open(&w->probes, o->n_probes ? o->probes : NULL, o->n_probes, &at, err);
     if (s == TARE_OK) s = open_trace(w, err);
     if (s != TARE_OK) return s;
+    note_told(w);
     watch_begin(w);
     s = child_start(&w->child, o->command[0], exit_code, err);
     if (s != TARE_OK) drop_trace(w);

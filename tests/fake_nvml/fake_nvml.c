@@ -120,6 +120,35 @@ NAMED(int, nvmlDeviceGetClockInfo, (void *device, int clock, unsigned *mhz))
     *mhz = clock == 1 ? 1980 : clock == 2 ? 3201 : 0;
     return 0;
 }
+NAMED(int, nvmlDeviceGetMaxClockInfo, (void *device, int clock, unsigned *mhz))
+{
+    (void)device;
+    *mhz = clock == 1 ? 1980 : 0;
+    return clock == 1 ? 0 : INVALID;
+}
+NAMED(int, nvmlDeviceGetCurrPcieLinkGeneration, (void *device, unsigned *v))
+{
+    (void)device;
+    *v = 4;
+    return 0;
+}
+NAMED(int, nvmlDeviceGetMaxPcieLinkGeneration, (void *device, unsigned *v))
+{
+    *v = 5;
+    return number(device) == 0 ? 0 : NOT_SUPPORTED;
+}
+NAMED(int, nvmlDeviceGetCurrPcieLinkWidth, (void *device, unsigned *v))
+{
+    (void)device;
+    *v = 8;
+    return 0;
+}
+NAMED(int, nvmlDeviceGetMaxPcieLinkWidth, (void *device, unsigned *v))
+{
+    (void)device;
+    *v = 16;
+    return 0;
+}
 NAMED(int, nvmlDeviceGetCurrentClocksThrottleReasons, (void *device, unsigned long long *reasons))
 {
     (void)device;

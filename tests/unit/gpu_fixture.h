@@ -16,6 +16,7 @@ struct making {
     struct gpu_state state;
     uint8_t room[1 << 16];
     struct enc e;
+    uint64_t begun; /* raw clock at time 0 of the timeline */
 };
 
 /* A process that writes into this trace, alone or as the next of several. */
@@ -61,6 +62,7 @@ static inline void name(struct making *m, uint64_t number, const char *text)
 /* Stamps of CUPTI are our raw clock + STAMP here; a trace's time begins when the process joins. */
 static inline void begin_at(struct making *m, uint64_t now)
 {
+    m->begun = now;
     for (int i = 0; i < 2; i++) {
         struct gpu_record r = {.kind = GPU_CLOCK};
         r.CLOCK.raw_ns = now + (uint64_t)i * 1000000000u;

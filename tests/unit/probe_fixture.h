@@ -78,7 +78,7 @@ FIXTURE void root_file(struct made_root *r, const char *path, const char *text)
 
 FIXTURE tare_status root_try(struct made_root *r, const char *probe, pid_t program, bool detail)
 {
-    struct probe_place at = {r->path, program, detail};
+    struct probe_place at = {.root = r->path, .program = program, .detail = detail};
     root_close(r);
     tare_status s = probes_open(&r->probes, &probe, 1, &at, &r->err);
     r->opened = s == TARE_OK;

@@ -81,6 +81,11 @@ static void a_card_with_everything(void **state)
     assert_value(r, GPU_CLOCK_MEM, "gpu0", 3.201e9);
     assert_value(r, GPU_THROTTLE, "gpu0", 4);
     assert_value(r, GPU_ECC, "gpu0", 2);
+    assert_value(r, GPU_CLOCK_MAX, "gpu0", 1.98e9);
+    assert_value(r, GPU_PCIE_LINK, "gpu0", 0.25); /* a generation below, half the lanes */
+    assert_unknown(r, GPU_PCIE_LINK, "gpu1");
+    assert_unknown(r, GPU_OTHERS, "gpu0");
+    assert_non_null(strstr(r->probes.told.data, "gpu0 is GPU-0\n"));
     assert_unknown(r, GPU_MEM_PROCESS, "gpu0"); /* nobody's is asked for */
 }
 
@@ -101,6 +106,8 @@ static void rates_and_activity_need_two_readings(void **state)
     assert_value(r, GPU_SM_ACTIVE, "gpu0", 0.2);
     assert_value(r, GPU_SM_OCCUPANCY, "gpu0", 0.3);
     assert_value(r, GPU_TENSOR, "gpu0", 0.5);
+    assert_value(r, GPU_NVLINK_RX, "gpu0", 600 * 0x1p20);
+    assert_value(r, GPU_NVLINK_TX, "gpu0", 610 * 0x1p20);
     assert_unknown(r, GPU_DRAM, "gpu0"); /* this card cannot tell */
     fake->pcie_tx = 5;                   /* wrapped */
     root_sample(r);
@@ -152,6 +159,8 @@ static void memory_of_the_program_alone(void **state)
     root_open(r, "gpu", 50, false);
     assert_value(r, GPU_MEM_PROCESS, "gpu0", 120);
     assert_value(r, GPU_MEM_PROCESS, "gpu1", 0);
+    assert_value(r, GPU_OTHERS, "gpu0", 1);
+    assert_value(r, GPU_OTHERS, "gpu1", 0);
     r->probes.thorough = true;  /* not only when it is its turn */
     fake->used[1] = UINT64_MAX; /* not available */
     root_sample(r);
@@ -160,11 +169,13 @@ static void memory_of_the_program_alone(void **state)
     fake->pid[0] = 99999; /* a number of another namespace */
     root_sample(r);
     assert_value(r, GPU_MEM_PROCESS, "gpu0", 100);
+    assert_value(r, GPU_OTHERS, "gpu0", 0);
     fake->n_processes = 2; /* which of the two? */
     fake->pid[1] = 99998;
     fake->used[1] = 1;
     root_sample(r);
     assert_value(r, GPU_MEM_PROCESS, "gpu0", 0);
+    assert_unknown(r, GPU_OTHERS, "gpu0");
 }
 
 static void a_split_card(void **state)

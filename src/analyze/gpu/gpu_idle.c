@@ -355,6 +355,15 @@ static void find_holes(struct idle *d)
     }
 }
 
+tare_status gpu_idle_of(struct gpu_work *w, const struct gpu_op *ops, size_t n, struct gpu_card *out)
+{
+    struct gpu_course none = {0};
+    struct idle d = {
+        .w = w, .ops = ops, .n = n, .process = w->cards.items[ops[0].card].process, .course = &none};
+    find_holes(&d);
+    return device_idle(&d, out);
+}
+
 tare_status gpu_work_idle(struct gpu_work *w)
 {
     tare_status s = TARE_OK;

@@ -291,6 +291,8 @@ static tare_status judge(struct gpu_work *w, const struct given *g, struct gpu_p
     if (s == TARE_OK) s = gpu_work_idle(w);
     if (s == TARE_OK) s = gpu_work_held(w);
     if (s == TARE_OK) s = gpu_work_ranks(w);
+    if (s == TARE_OK) s = gpu_work_self(w);
+    if (s == TARE_OK) s = gpu_work_judge(w, g->n == 1 ? g->traces[0] : NULL);
     if (s == TARE_OK) s = put_devices(w, out);
     if (s == TARE_OK) s = put_ranges(w, out);
     for (size_t i = 0; i < g->n && s == TARE_OK; i++) s = note_missing_ends(g->traces[i], out, err);

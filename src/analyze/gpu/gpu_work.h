@@ -198,6 +198,14 @@ bool gpu_origin_is_range(const struct gpu_work *w,
 
 /* gpu_idle.c: busy and idle time of each device, by cause. */
 tare_status gpu_work_idle(struct gpu_work *w);
+tare_status gpu_idle_of(struct gpu_work *w, const struct gpu_op *ops, size_t n, struct gpu_card *out);
+
+/* gpu_facts.c: what the recording itself cost, by CUPTI's own account. */
+tare_status gpu_work_self(struct gpu_work *w);
+
+/* gpu_judge.c: what is said of steady state, and the findings. After all the others. `t`: with the samples of the cards;
+ * NULL: there are several, and which sampled a card is not known. */
+tare_status gpu_work_judge(struct gpu_work *w, struct trace *t);
 
 /* gpu_steps.c: of each device. */
 tare_status gpu_work_steps(struct gpu_work *w);

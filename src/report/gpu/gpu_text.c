@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/fmt.h"
+#include "report/finding_text.h"
 #include "report/gpu/gpu_report.h"
 #include "report/gpu/gpu_table.h"
 #include "report/text.h"
@@ -138,6 +139,53 @@ static void write_memory(struct stream *s, const struct gpu_card *d)
     text_line(s, "memory", &b);
 }
 
+static struct shown percent(struct known_f64 v)
+{
+    return v.known ? show_percent(v.v) : (struct shown){"-"};
+}
+
+/* Measured by the card where it can; what launch shapes and names suggest is said to be an estimate. */
+static void write_activity(struct stream *s, const struct gpu_card *d)
+{
+    const struct gpu_activity *a = &d->activity;
+    struct buf b = BUF_INIT;
+    if (a->known && a->samples.known) {
+        buf_printf(
+            &b, "multiprocessors active %s, warp slots in use %s, tensor cores %s, memory bandwidth %s (",
+            percent(a->sm_active).s, percent(a->sm_occupancy).s, percent(a->tensor).s, percent(a->dram).s);
+        fmt_counted(&b, a->samples.v, "sample", "samples");
+        buf_add_str(&b, " of the card)");
+        text_line(s, "activity", &b);
+        b = (struct buf)BUF_INIT;
+    }
+    if (!d->sm_fill.known && !d->tensor_share.known) return;
+    buf_printf(
+        &b,
+        "estimated: multiprocessors filled %s and occupancy %s by launch shapes, on tensor cores %s by names",
+        percent(d->sm_fill).s, percent(d->occupancy).s, percent(d->tensor_share).s);
+    text_line(s, "kernels", &b);
+}
+
+static void write_energy(struct stream *s, const struct gpu_energy *e)
+{
+    struct buf b = BUF_INIT;
+    if (!e->known || (!e->joules.known && !e->window_ns.known)) return;
+    if (e->joules.known) {
+        if (e->per_step.known) {
+            buf_printf(&b, "%s J a step (%s to %s)", show_number(e->per_step.value).s,
+                       show_number(e->per_step.lo.v).s, show_number(e->per_step.hi.v).s);
+            buf_add_str(&b, ", ");
+        }
+        buf_printf(&b, "%s J in %s", show_number(e->joules.v).s, show_time((double)e->window_ns.v).s);
+        if (e->updates.known) buf_printf(&b, ", %" PRIu64 " readings", e->updates.v);
+        if (e->idle_share.known) buf_printf(&b, "; %s of it while nothing ran", percent(e->idle_share).s);
+        if (e->shared.known && e->shared.v) buf_add_str(&b, "; shared: other processes were on the GPU");
+    } else {
+        buf_printf(&b, "unknown: %s", e->why ? e->why : "-");
+    }
+    text_line(s, "energy", &b);
+}
+
 static void write_card(struct stream *s, const struct gpu_card *d)
 {
     static const struct table_fill columns[] = {
@@ -156,6 +204,8 @@ static void write_card(struct stream *s, const struct gpu_card *d)
     write_launches(s, d);
     write_steps(s, &d->steps);
     write_memory(s, d);
+    write_activity(s, d);
+    write_energy(s, &d->energy);
     PRINT_TABLE(s, d->idle, columns);
 }
 
@@ -281,6 +331,20 @@ static void write_lost(struct stream *s, const struct gpu_profile *p)
     }
 }
 
+/* What recording cost, and what the driver loaded meanwhile. */
+static void write_self(struct stream *s, const struct gpu_self *self)
+{
+    for (size_t i = 0; i < self->overheads.n; i++) {
+        const struct gpu_overheads *o = self->overheads.at[i];
+        struct buf b = BUF_INIT;
+        fmt_duration(&b, (double)o->total_ns);
+        buf_printf(&b, ", %s on threads of the program, in ", show_time((double)o->program_ns).s);
+        fmt_counted(&b, o->count, "time", "times");
+        buf_printf(&b, ": %s", o->words);
+        text_line(s, i ? "" : "self", &b);
+    }
+}
+
 void gpu_report_text(struct stream *s, const struct gpu_profile *p)
 {
     static const struct table_fill kernels[] = {
@@ -304,6 +368,8 @@ void gpu_report_text(struct stream *s, const struct gpu_profile *p)
         {"share", false, fill_origin_share}};
     if (p->job.known) gpu_job_text(s, &p->job);
     for (size_t i = 0; i < p->devices.n; i++) write_card(s, p->devices.at[i]);
+    if (p->findings.n) text_heading(s, "findings");
+    for (size_t i = 0; i < p->findings.n; i++) text_finding(s, p->findings.at[i], p->devices.n > 1);
     if (!p->devices.n) text_heading(s, "gpu: no operation was recorded");
     if (p->kernels.n) PRINT_TABLE(s, p->kernels, kernels);
     if (p->copies.n) PRINT_TABLE(s, p->copies, copies);
@@ -311,5 +377,6 @@ void gpu_report_text(struct stream *s, const struct gpu_profile *p)
     if (p->ranges.n) PRINT_TABLE(s, p->ranges, ranges);
     write_threads(s, p);
     if (p->origins.n) PRINT_TABLE(s, p->origins, origins);
+    write_self(s, &p->self);
     write_lost(s, p);
 }

@@ -1798,6 +1798,62 @@ export const GPU_MEMORY_AT: Shape = {
   bytes: "number",
 };
 
+/** What parts of a GPU did in steady state, by its own counters (GPM). */
+export interface GpuActivity {
+  /** Multiprocessors with a warp resident. */
+  sm_active?: number | null;
+  /** Warp slots in use. */
+  sm_occupancy?: number | null;
+  /** Cycles with tensor cores at work. */
+  tensor?: number | null;
+  /** Memory bandwidth in use. */
+  dram?: number | null;
+  /** That these are means of, at least 0.1 s apart. */
+  samples?: number | null;
+  /** Why it is not known. */
+  why?: string | null;
+}
+
+export const GPU_ACTIVITY: Shape = {
+  sm_active: "number",
+  sm_occupancy: "number",
+  tensor: "number",
+  dram: "number",
+  samples: "number",
+  why: "text",
+};
+
+/** Energy of a GPU in steady state, by its own counter: of the whole board, whoever used it. */
+export interface GpuEnergy {
+  /** In the window, J. */
+  joules?: number | null;
+  /** Between the first and the last reading in steady state, ns. */
+  window_ns?: number | null;
+  /** Readings in it that differed from the one before. */
+  updates?: number | null;
+  /** Per step; the bounds are those of a counter that is refreshed now and then, J. */
+  per_step?: Estimate | null;
+  /** Power while nothing ran, times the time in which nothing ran, of the whole. */
+  idle_share?: number | null;
+  /** That power: samples around which nothing ran, W. */
+  idle_watts?: number | null;
+  /** Another process was on the GPU: the energy is of all of them; null: not known. */
+  shared?: boolean | null;
+  /** Why it is not known. */
+  why?: string | null;
+}
+
+export const GPU_ENERGY: Shape = {
+  joules: "number",
+  window_ns: "number",
+  updates: "number",
+  per_step: ESTIMATE,
+  idle_share: "number",
+  idle_watts: "number",
+  shared: "flag",
+  why: "text",
+};
+
 /** A GPU that was used. */
 export interface GpuCard {
   /** As CUDA numbers it in the process. */
@@ -1856,6 +1912,20 @@ export interface GpuCard {
   memory_holders?: GpuHolder[] | null;
   /** Over time, at most some hundred points. */
   memory?: GpuMemoryAt[] | null;
+  /** Time that findings and the fields below look at: without the start, and from the first to the last step, ns. */
+  steady_ns?: number | null;
+  /** Of it, with more than two operations in the queue. */
+  queue_deep?: number | null;
+  /** Estimated from launch shapes: multiprocessors that had a block, while kernels ran. */
+  sm_fill?: number | null;
+  /** Estimated from launch shapes: warp slots that kernels could use, while they ran. */
+  occupancy?: number | null;
+  /** Estimated from names: kernels that use tensor cores, of the time of kernels. */
+  tensor_share?: number | null;
+  /** Measured, where the card has counters for it. */
+  activity?: GpuActivity | null;
+  /** Null: not sampled. */
+  energy?: GpuEnergy | null;
   /** Path of a null quantity to the reason why it is unknown. */
   unknown?: Record<string, string> | null;
 }
@@ -1889,6 +1959,13 @@ export const GPU_CARD: Shape = {
   memory_peak_at_ns: "number",
   memory_holders: [GPU_HOLDER],
   memory: [GPU_MEMORY_AT],
+  steady_ns: "number",
+  queue_deep: "number",
+  sm_fill: "number",
+  occupancy: "number",
+  tensor_share: "number",
+  activity: GPU_ACTIVITY,
+  energy: GPU_ENERGY,
   unknown: REASONS,
 };
 
@@ -2238,6 +2315,41 @@ export const GPU_LOST: Shape = {
   rows: "number",
 };
 
+/** What CUPTI says that something beside the program's own work took. */
+export interface GpuOverheads {
+  /** flush, instrumentation, resource, buffer-request, compiling, module-loading, .. */
+  what: string;
+  /** In words. */
+  words: string;
+  /** How often. */
+  count?: number | null;
+  /** In all. */
+  total_ns?: number | null;
+  /** On threads of the program that call CUDA. */
+  program_ns?: number | null;
+}
+
+export const GPU_OVERHEADS: Shape = {
+  what: "text",
+  words: "text",
+  count: "number",
+  total_ns: "number",
+  program_ns: "number",
+};
+
+/** What the recording itself cost, by CUPTI's own account. */
+export interface GpuSelf {
+  /** On threads of the program that call CUDA. */
+  program_ns?: number | null;
+  /** By kind; what the program had loaded too. */
+  overheads?: GpuOverheads[] | null;
+}
+
+export const GPU_SELF: Shape = {
+  program_ns: "number",
+  overheads: [GPU_OVERHEADS],
+};
+
 /** Something to know about the record. */
 export interface GpuNote {
   /** Of the process. */
@@ -2283,6 +2395,10 @@ export interface GpuDocument {
   threads?: GpuThread[] | null;
   /** What is missing. */
   lost?: GpuLost | null;
+  /** What the recording cost. */
+  self?: GpuSelf | null;
+  /** What is worth knowing, the gravest first. */
+  findings?: Finding[] | null;
   /** What the recorder had to say. */
   notes?: GpuNote[] | null;
 }
@@ -2303,5 +2419,7 @@ export const GPU_PROFILE: Shape = {
   origins: [GPU_ORIGIN],
   threads: [GPU_THREAD],
   lost: GPU_LOST,
+  self: GPU_SELF,
+  findings: [FINDING],
   notes: [GPU_NOTE],
 };
