@@ -518,9 +518,9 @@ static void energy_of_a_step(void **state)
     card_of(*state, &p, usual, false);
     const struct gpu_energy *e = &p.devices.at[0]->energy;
     assert_true(e->known && e->per_step.known && e->joules.known && e->window_ns.v > 3000000 * (uint64_t)US);
-    assert_float_equal(e->per_step.value, 20, 0.1);
-    assert_true(e->per_step.lo.v < e->per_step.value && e->per_step.hi.v > e->per_step.value);
-    assert_true(e->per_step.hi.v - e->per_step.lo.v < 0.1 * e->per_step.value);
+    assert_float_equal(e->per_step.v, 20, 0.1);
+    assert_true(e->per_step_lo.v < e->per_step.v && e->per_step_hi.v > e->per_step.v);
+    assert_true(e->per_step_hi.v - e->per_step_lo.v < 0.1 * e->per_step.v);
     assert_true(e->shared.known && !e->shared.v && e->updates.v > 20);
     assert_float_equal(p.devices.at[0]->activity.tensor.v, 0.01, 1e-6);
     gpu_profile_release(&p);

@@ -41,13 +41,11 @@ static void put_energy(struct gpu_energy *e, const struct gpu_metered *m)
     if (m->window_ns > 0) e->window_ns = known_u64((uint64_t)m->window_ns);
     if (m->updates > 0) e->updates = known_u64((uint64_t)m->updates);
     if (isfinite(m->others)) e->shared = (struct known_bool){true, m->others > 0};
-    if (isfinite(m->per_step)) {
-        double low = fmax(0, m->per_step - m->per_step_error);
-        e->per_step = (struct run_estimate){.known = true,
-                                            .value = m->per_step,
-                                            .lo = known_f64(low),
-                                            .hi = known_f64(m->per_step + m->per_step_error)};
-    }
+    e->per_step = known_real(m->per_step);
+    e->per_step_lo = known_real(fmax(0, m->per_step - m->per_step_error));
+    e->per_step_hi = known_real(m->per_step + m->per_step_error);
+    if (!e->per_step.known)
+        e->per_step_lo = e->per_step_hi = e->per_step; /* fmax() forgets what is not known */
     if (!m->label)
         e->why = "the card was not sampled";
     else if (!isfinite(m->joules))

@@ -83,8 +83,8 @@ static double value(struct mean v)
 }
 
 /* Of readings that cover a time, back to the reading before: only those that lie in steady time as a whole count, by
- * their length. All counters of parts are read together, and kept until they are read anew: a reading is where the first
- * of them differs from the last. */
+ * their length. All counters of parts are read together, and kept until they are read anew: a reading is where the
+ * first of them differs from the last. */
 static struct mean mean_of(const struct metering *m, enum metric_id metric, double *readings)
 {
     struct mean out = {0, 0};

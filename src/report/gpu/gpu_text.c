@@ -172,8 +172,8 @@ static void write_energy(struct stream *s, const struct gpu_energy *e)
     if (!e->known || (!e->joules.known && !e->window_ns.known)) return;
     if (e->joules.known) {
         if (e->per_step.known) {
-            buf_printf(&b, "%s J a step (%s to %s)", show_number(e->per_step.value).s,
-                       show_number(e->per_step.lo.v).s, show_number(e->per_step.hi.v).s);
+            buf_printf(&b, "%s J a step (%s to %s)", show_number(e->per_step.v).s,
+                       show_number(e->per_step_lo.v).s, show_number(e->per_step_hi.v).s);
             buf_add_str(&b, ", ");
         }
         buf_printf(&b, "%s J in %s", show_number(e->joules.v).s, show_time((double)e->window_ns.v).s);

@@ -1831,8 +1831,12 @@ export interface GpuEnergy {
   window_ns?: number | null;
   /** Readings in it that differed from the one before. */
   updates?: number | null;
-  /** Per step; the bounds are those of a counter that is refreshed now and then, J. */
-  per_step?: Estimate | null;
+  /** Per step, J. */
+  per_step?: number | null;
+  /** Lower bound: the counter is refreshed now and then, J. */
+  per_step_lo?: number | null;
+  /** Upper bound, J. */
+  per_step_hi?: number | null;
   /** Power while nothing ran, times the time in which nothing ran, of the whole. */
   idle_share?: number | null;
   /** That power: samples around which nothing ran, W. */
@@ -1847,7 +1851,9 @@ export const GPU_ENERGY: Shape = {
   joules: "number",
   window_ns: "number",
   updates: "number",
-  per_step: ESTIMATE,
+  per_step: "number",
+  per_step_lo: "number",
+  per_step_hi: "number",
   idle_share: "number",
   idle_watts: "number",
   shared: "flag",
