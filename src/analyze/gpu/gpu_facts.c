@@ -154,7 +154,7 @@ static void count_steps(struct gpu_facts *f)
 /* ---- kernels ---- */
 
 /* The first that fits counts. What multiplies without tensor cores says so beside a name that sounds like them. */
-bool gpu_name_tensor(const char *full)
+static bool is_tensor(const char *full)
 {
     static const struct {
         const char *part;
@@ -186,7 +186,7 @@ static unsigned name_is(const char *full)
         if (strcmp(group, matmul[i]) == 0) is |= IS_MATMUL;
     for (size_t i = 0; i < sizeof layout / sizeof *layout; i++)
         if (strcasestr(full, layout[i])) is |= IS_LAYOUT;
-    if (gpu_name_tensor(full)) is |= IS_TENSOR;
+    if (is_tensor(full)) is |= IS_TENSOR;
     if (strstr(full, "onnxruntime")) is |= IS_ORT;
     return is;
 }

@@ -61,7 +61,6 @@ struct gpu_facts {
 /* Of the operations [0, n) of one card, in order of their start. Too few to say anything: out->wall is 0. */
 tare_status gpu_facts_of(struct gpu_work *w, const struct gpu_op *ops, size_t n, struct gpu_facts *out);
 double gpu_facts_idle(const struct gpu_facts *f, const char *cause); /* share of the time */
-bool gpu_name_tensor(const char *full);                              /* tensor cores, by its name */
 
 #define GPU_NOTE_IS " is " /* "gpu0 is GPU-7d58ef82-..": a note of the samples */
 
@@ -69,7 +68,6 @@ bool gpu_name_tensor(const char *full);                              /* tensor c
 void gpu_facts_meter(struct gpu_facts *f, const struct samples *s, uint64_t begun_raw_ns);
 
 /* gpu_rules.c: findings of the profile, the gravest first. Pure. */
-const char *gpu_rule_id(size_t i); /* of the table, in order; NULL: there are no more */
 tare_status gpu_rules(struct gpu_profile *p, const struct gpu_facts *facts, size_t n, tare_error *err);
 
 #endif

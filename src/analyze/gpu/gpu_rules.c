@@ -549,11 +549,6 @@ static const struct gpu_rule rules[] = {
     {{.id = NULL}, NULL, NULL, NULL, false, false},
 };
 
-const char *gpu_rule_id(size_t i)
-{
-    return i < sizeof rules / sizeof *rules ? rules[i].base.id : NULL;
-}
-
 static const struct gpu_rule job_rules[] = {
     {RULE("gpu.rank-skew", "warn",
           "see what the slowest rank does more: its data, its processor, its clock; share the work evenly"),
