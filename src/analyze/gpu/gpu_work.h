@@ -203,7 +203,7 @@ tare_status gpu_idle_of(struct gpu_work *w, const struct gpu_op *ops, size_t n, 
 /* gpu_facts.c: what the recording itself cost, by CUPTI's own account. */
 tare_status gpu_work_self(struct gpu_work *w);
 
-/* gpu_judge.c: what is said of steady state, and the findings. After all the others. `t`: with the samples of the cards;
+/* gpu_judge.c: what is said of steady state, and the findings. After all the others. `t`: with samples of the cards;
  * NULL: there are several, and which sampled a card is not known. */
 tare_status gpu_work_judge(struct gpu_work *w, struct trace *t);
 
