@@ -23,6 +23,7 @@ const PARTS: Record<string, [Tone, number, string]> = {
   busy: [2, 0.85, "at least one operation ran"],
   sync: [1, 0.9, "the program waited for results before it launched more"],
   copy: [3, 0.85, "in a copy, or the copy was on its way"],
+  communication: [5, 0.6, "launched in time, it waited for other ranks"],
   launch: [4, 0.85, "the call that launches, and the way to the GPU"],
   allocation: [6, 0.85, "taking or freeing GPU memory"],
   loading: [5, 0.85, "loading code to the GPU"],
@@ -168,6 +169,9 @@ const LOST: [keyof NonNullable<GpuDocument["lost"]>, string][] = [
   ["unread", "buffers with something that cannot be read"],
   ["unwritten", "records that could not be written"],
   ["ranges", "ranges for which no room was left"],
+  ["holes", "times in which another tool had CUPTI's buffers: nothing was recorded"],
+  ["graphs", "launches of CUDA graphs of which nothing was recorded"],
+  ["rows", "rows with the least time that the tables leave out"],
   ["before_launch", "operations that seem to start before their call: the clocks differ"],
 ];
 
