@@ -304,6 +304,26 @@ static void a_hole_is_not_idle(void **state)
     gpu_profile_release(&p);
 }
 
+/* A step with a hole in it is left out: neither its length nor its work is known. */
+static void a_step_with_a_hole(void **state)
+{
+    struct making *m = *state;
+    struct gpu_profile p;
+    begin(m);
+    for (uint64_t i = 0; i < 10; i++) {
+        uint64_t at = i * 1000 + (i > 5 ? 50000 : 0);
+        range(m, 1 + i, 7, at, 0);
+        kernel(m, 1 + i, at + 100, at + 600, 11);
+        if (i == 5) hole(m, at + 600, at + 50000);
+        range(m, 1 + i, 0, 0, i == 5 ? at + 50900 : at + 900);
+    }
+    analyse(m, &p);
+    assert_int_equal(p.devices.at[0]->steps.count, 9);
+    assert_int_equal((p.devices.at[0]->steps.step_ns.max + 500) / US, 900);
+    assert_float_equal(p.devices.at[0]->steps.busy.v, 500.0 / 900, 1e-3);
+    gpu_profile_release(&p);
+}
+
 /* A kernel that came late ran all the time: nothing was taken from us. */
 static void a_hole_that_was_none(void **state)
 {
@@ -392,6 +412,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(two_blocks_of_one_process, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_hole_is_not_idle, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_hole_that_was_none, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_step_with_a_hole, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_graph_without_records, set_up, tear_down),
         cmocka_unit_test_setup_teardown(communication_by_what_hides_it, set_up, tear_down),
     };

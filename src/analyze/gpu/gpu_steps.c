@@ -102,8 +102,19 @@ static bool measure(struct steps *s, double most, tare_status *status)
     return true;
 }
 
+/* Of a step with a hole of the record in it neither its work nor its length is known. */
+static bool has_hole(const struct steps *s, uint64_t start, uint64_t end)
+{
+    for (size_t i = 0; i < s->w->holes.n; i++) {
+        const struct gpu_hole *h = &s->w->holes.items[i];
+        if (h->process == s->process && h->start < end && h->end > start) return true;
+    }
+    return false;
+}
+
 static tare_status add_window(struct steps *s, uint64_t start, uint64_t end)
 {
+    if (has_hole(s, start, end)) return TARE_OK;
     if (end <= start || (s->windows.n && start < s->windows.items[s->windows.n - 1].end)) return TARE_OK;
     return vec_push(&s->windows, ((struct window){start, end}), s->w->err);
 }
