@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { memoryRows } from "../src/data/memory";
 import type { Case, Item } from "../src/data/page";
 import { paretoOf } from "../src/data/pareto";
-import { allowed, rooflineOf } from "../src/data/roofline";
+import { allowed, roofFor, rooflineOf } from "../src/data/roofline";
 
 test("memory: cases of which nothing is known are no rows; a leak is one beyond doubt", () => {
   const cases: Case[] = [
@@ -48,6 +48,17 @@ test("roofline: only layers with arithmetic and a time are placed, the others ar
   assert.equal(allowed(r.ceilings[0]!, 10, 50), 100);
   assert.equal(rooflineOf(layers, { flops: null, bandwidth: 10 }), null);
   assert.equal(rooflineOf([], { flops: 100, bandwidth: 10 }), null);
+});
+
+test("roofline: layers with operations on a GPU are under the GPU's roof", () => {
+  const cpu = { flops: 100, bandwidth: 10 };
+  const gpu = { fp32: { value: 50 }, tf32: { value: 400 }, bandwidth: { value: 40 } };
+  const here = [{ name: "m", operations: 0 }];
+  const there = [...here, { name: "k", operations: 3 }];
+  assert.equal(roofFor(here, cpu, gpu)?.flops, 100);
+  assert.equal(roofFor(there, cpu, gpu)?.flops, 400);
+  assert.equal(roofFor(there, cpu, gpu)?.bandwidth, 40);
+  assert.equal(roofFor(there, cpu, null), null); // never under another's
 });
 
 function scored(name: string, rate: number, accuracy: number | null): Case {

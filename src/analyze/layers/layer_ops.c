@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * layer_ops.c - layers_gpu_read(), see layers.h: the operations of a trace by the time they were launched, and the
  * moments of another clock on the same axis. Knows no graph and judges nothing. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // roofline.ts - layers by how much arithmetic they do per byte, against what this machine was measured to reach. Pure.
-import type { Layer, Roof } from "./page";
+import type { GpuRoof, Layer, Roof } from "./page";
 
 export interface RoofPoint {
   name: string;
@@ -32,6 +32,20 @@ export interface Roofline {
 }
 
 const above = (v: number | null | undefined): v is number => typeof v === "number" && v > 0 && Number.isFinite(v);
+
+/** Layers that were timed by their operations on a GPU belong under the GPU's roof, not under that of the processors. */
+export function roofFor(layers: Layer[], roof: Roof | null | undefined, gpu: GpuRoof | null | undefined): Roof | null {
+  if (!layers.some((l) => above(l.operations))) return roof ?? null;
+  const fp32 = Math.max(gpu?.fp32?.value ?? 0, gpu?.tf32?.value ?? 0);
+  if (!gpu || !above(fp32) || !above(gpu.bandwidth?.value)) return null;
+  return {
+    threads: null,
+    flops: fp32,
+    int_ops: gpu.int8?.value ?? null,
+    bandwidth: gpu.bandwidth.value,
+    measured: gpu.measured ?? null,
+  };
+}
 
 function pointOf(l: Layer): RoofPoint | null {
   if (!above(l.intensity) || !above(l.rate)) return null;

@@ -3,7 +3,7 @@
 import { useMemo } from "preact/hooks";
 import type { Grid } from "../data/grid";
 import type { Case, Item, Roof, RunDocument } from "../data/page";
-import { allowed, type Roofline, rooflineOf, type RoofPoint } from "../data/roofline";
+import { allowed, roofFor, type Roofline, rooflineOf, type RoofPoint } from "../data/roofline";
 import { extent, logScale } from "../data/scale";
 import { type Line, scatterScene, type Spot } from "../scenes/scatter";
 import { shortName } from "../scenes/treemap";
@@ -14,7 +14,8 @@ import { useCase } from "../ui/Pick";
 import { useColours } from "../ui/theme";
 
 const NAMED = 8;
-const isPlaced = (c: Case, roof: Roof | null | undefined): boolean => rooflineOf(c.layers ?? [], roof) !== null;
+const roofOf = (run: RunDocument, c: Case): Roof | null => roofFor(c.layers ?? [], run.roof, run.gpu_roof);
+const isPlaced = (run: RunDocument, c: Case): boolean => rooflineOf(c.layers ?? [], roofOf(run, c)) !== null;
 const flops = (v: number): string => si(v, "FLOP/s");
 
 function spotOf(p: RoofPoint, i: number): Spot {
@@ -96,9 +97,9 @@ function noteOf(roof: Roof): string {
 function RooflinePart(props: SectionProps) {
   const run = props.item.document as RunDocument;
   const colours = useColours();
-  const cases = useMemo(() => (run.cases ?? []).filter((c) => isPlaced(c, run.roof)), [run]);
+  const cases = useMemo(() => (run.cases ?? []).filter((c) => isPlaced(run, c)), [run]);
   const [c, pick] = useCase("roofline.case", cases);
-  const r = useMemo(() => rooflineOf(c.layers!, run.roof)!, [c]);
+  const r = useMemo(() => rooflineOf(c.layers!, roofOf(run, c))!, [c]);
   const scene = useMemo(() => sceneOf(r), [r]);
   const legend = (
     <>
@@ -116,7 +117,7 @@ function RooflinePart(props: SectionProps) {
       grid={() => gridOf(r)}
       scene={scene}
       legend={legend}
-      note={noteOf(run.roof!)}
+      note={noteOf(roofOf(run, c)!)}
       tools={pick}
     />
   );
@@ -126,6 +127,6 @@ export const roofline: Section = {
   id: "roofline",
   title: "Roofline",
   applies: (item: Item) =>
-    item.kind === "run" && (item.document.cases ?? []).some((c) => isPlaced(c, (item.document as RunDocument).roof)),
+    item.kind === "run" && (item.document.cases ?? []).some((c) => isPlaced(item.document as RunDocument, c)),
   Component: RooflinePart,
 };
