@@ -85,27 +85,37 @@ static bool is_shaky(const struct run_case *c)
     return t->hi.v - t->lo.v > 2 * SHAKY * t->value;
 }
 
+/* The roof that a layer is held against, and what brings it nearer; [on a GPU][bound by memory]. */
+static const struct roof_words {
+    const char *roof, *action;
+} roof_words[2][2] = {
+    {{"the processors' arithmetic",
+      "try a larger batch, other thread counts, or a precision with faster instructions"},
+     {"the memory's bandwidth",
+      "fuse it with its neighbours, or move fewer bytes (smaller types, fewer layout changes)"}},
+    {{"the GPU's arithmetic", "try a larger batch, or a precision with faster instructions (fp16, bf16)"},
+     {"the bandwidth of the GPU's memory",
+      "fuse it with its neighbours, or move fewer bytes (smaller types, fewer layout changes)"}},
+};
+
 /* 1 / (1 - gain) is Amdahl's law: only the nodes of this kind get faster, all else takes as long as before. Of a shaky
  * measurement it is told as information, never as a warning. */
 static void tell_kind(struct judging *j, const struct kind *k)
 {
     double gain = gain_of(k), share = k->allowed / k->share;
-    bool memory = strcmp(k->worst->bound, "memory") == 0;
+    bool memory = strcmp(k->worst->bound, "memory") == 0, gpu = k->worst->gpu_ns.known;
+    const struct roof_words *words = &roof_words[gpu][memory];
     struct run_finding *f = finding_start(j, k->c, "%.60s: %s take%s %s of the time, at %s of what %s allows",
                                           k->op, show_count(k->layers, "node").s, verb_end(k->layers),
-                                          show_percent(k->share).s, show_percent(share).s,
-                                          memory ? "the memory's bandwidth" : "the processors' arithmetic");
+                                          show_percent(k->share).s, show_percent(share).s, words->roof);
     if (f) f->severity = is_shaky(k->c) ? "info" : gain_severity(gain);
     finding_numbers(j, f, {"share", k->share}, {"roof_share", share}, {"nodes", k->layers},
                     {"speedup_at_roof", 1 / (1 - gain)});
     finding_text(j, f, "bound", k->worst->bound);
     finding_text(j, f, "worst", k->worst->name);
-    finding_action(
-        j, f, "%s%s; at the roof the whole would be %s times as fast",
-        is_shaky(k->c) ? "first measure again on a quiet machine; then " : "",
-        memory ? "fuse it with its neighbours, or move fewer bytes (smaller types, fewer layout changes)"
-               : "try a larger batch, other thread counts, or a precision with faster instructions",
-        show_number(1 / (1 - gain)).s);
+    finding_action(j, f, "%s%s; at the roof the whole would be %s times as fast",
+                   is_shaky(k->c) ? "first measure again on a quiet machine; then " : "", words->action,
+                   show_number(1 / (1 - gain)).s);
 }
 
 static bool is_worth_telling(const struct kind *k)

@@ -152,7 +152,7 @@ static struct run_estimate busy_share(const struct joining *j)
     struct run_estimate e = estimate_of(busy, whole_us(j) * 1e3);
     if (e.known && j->c->latency_ns.known && p50->known && p50->lo.known && p50->hi.known) {
         e.lo = known_if_finite(busy.lo / p50->hi.v);
-        e.hi = known_if_finite(busy.hi / p50->lo.v);
+        e.hi = known_if_finite(fmin(busy.hi / p50->lo.v, 1));
     }
     return e;
 }

@@ -184,6 +184,15 @@ static void say_roof(struct answer *a, const struct examination *e)
     answer_object_end(a);
 }
 
+/* "51 T" */
+static struct shown tera(double rate)
+{
+    struct shown out;
+    if (rate < 1e12) return giga(rate);
+    snprintf(out.s, sizeof out.s, rate < 1e15 ? "%.3g T" : "%.0f T", rate / 1e12);
+    return out;
+}
+
 static void say_gpu_rate(struct answer *a, const struct gpu_roof *r, enum gpu_roof_kind k)
 {
     const struct gpu_roof_rate *v = &r->of[k];
@@ -194,7 +203,7 @@ static void say_gpu_rate(struct answer *a, const struct gpu_roof *r, enum gpu_ro
         answer_null(a, key, NULL);
         return;
     }
-    answer_say(a, "  %-12s %s%s (from %s%s)\n", key, giga(v->per_s.value).s, unit, giga(v->per_s.lo).s, unit);
+    answer_say(a, "  %-12s %s%s (from %s%s)\n", key, tera(v->per_s.value).s, unit, tera(v->per_s.lo).s, unit);
     answer_f64(a, key, v->per_s.value, NULL);
 }
 
