@@ -281,7 +281,8 @@ static double median_kernel(const struct gpu_op *ops, size_t n)
         if (ops[i].kind != WORK_COPY) ns[got++] = ops[i].end - ops[i].start;
     if (!got) return NAN;
     qsort(ns, got, sizeof *ns, by_length);
-    return (double)ns[(got - 1) / 2];
+    const size_t middle = (got - 1) / 2;
+    return (double)ns[middle];
 }
 
 /* ---- the queue ---- */
