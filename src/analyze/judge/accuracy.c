@@ -249,7 +249,7 @@ tare_status accuracy_record(struct run *run, struct run_case *c, const struct ac
         run_unknown(run, &c->unknown, "accuracy", "no answer of this case is a number");
     bool noted = c->nan_outputs.known && c->nan_outputs.v > 0; /* then findings_add() tells of it */
     if (r->nonfinite > 0 && !noted) {
-        struct judging j = {.run = run, .rule = finding_rule("outputs.not-finite")};
+        struct judging j = judging_as(run, "outputs.not-finite");
         struct run_finding *f =
             finding_start(&j, c, "%s: NaN or infinite", show_count((double)r->nonfinite, "output value").s);
         finding_numbers(&j, f, {"values", (double)r->nonfinite}, {"examples", (double)r->examples});
@@ -280,7 +280,7 @@ bool accuracy_reference(const struct run *run, const struct run_case *c, double 
  * rounding of a drop that is exactly what is allowed. */
 tare_status accuracy_validate(struct run *run, double max_drop, size_t *dropped, tare_error *err)
 {
-    struct judging j = {.run = run, .rule = finding_rule("accuracy.dropped")};
+    struct judging j = judging_as(run, "accuracy.dropped");
     *dropped = 0;
     for (size_t i = 0; i < run->cases.n; i++) {
         struct run_case *c = run->cases.at[i];

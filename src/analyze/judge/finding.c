@@ -47,6 +47,13 @@ struct judging judging_of_run(struct run *run)
     return (struct judging){.run = run, .arena = &run->arena, .add = add_to_run, .to = run};
 }
 
+struct judging judging_as(struct run *run, const char *id)
+{
+    struct judging j = judging_of_run(run);
+    j.rule = finding_rule(id);
+    return j;
+}
+
 tare_status findings_add(struct run *run, tare_error *err)
 {
     struct judging j = judging_of_run(run);

@@ -121,6 +121,7 @@ struct judging {
     void *to;
 };
 struct judging judging_of_run(struct run *run);
+struct judging judging_as(struct run *run, const char *id); /* by that rule alone */
 
 /* A finding of the current rule, of case `c` (NULL: of the whole run) with its title. NULL: no memory. */
 struct run_finding *finding_start(struct judging *j, const struct run_case *c, const char *format, ...)

@@ -237,7 +237,7 @@ static tare_status tell_none_keeps(struct run *run, const struct objective *o, t
     say_none_keeps(&why, &ch);
     tare_status s = buf_status(&why, err);
     if (s == TARE_OK) {
-        struct judging j = {.run = run, .rule = finding_rule("latency.limit")};
+        struct judging j = judging_as(run, "latency.limit");
         struct run_finding *f = finding_start(&j, NULL, "%s", why.data);
         finding_number(&j, f, "limit_ns", (double)o->latency_limit_ns);
     }
