@@ -284,7 +284,7 @@ static void lists_that_are_cut_say_so(void **state)
     buf_release(&text);
     assert_int_equal(c.kernels, NAMES);
     assert_int_equal(trace_open(&t, f->trace, NULL), TARE_OK);
-    assert_int_equal(gpu_sum(t, &p, NULL), TARE_OK);
+    assert_int_equal(gpu_sum(&t, 1, &p, NULL), TARE_OK);
     assert_int_equal(p.kernels.n, 65536);
     assert_int_equal(p.lost.rows, 1000);
     gpu_profile_release(&p);

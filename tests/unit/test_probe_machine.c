@@ -299,7 +299,7 @@ static void what_sees_nothing_says_why(void **state)
     }
     assert_int_equal(root_try(r, "dsk", 0, false), TARE_INVALID);
     assert_non_null(strstr(r->err.text, "choose from process, cgroup"));
-    struct probe_place at = {r->path, 0, false}; /* not asked for by name: no error, but told */
+    struct probe_place at = {.root = r->path}; /* not asked for by name: no error, but told */
     assert_int_equal(probes_open(&r->probes, NULL, 0, &at, &r->err), TARE_OK);
     r->opened = true;
     assert_int_equal(r->probes.items.n, 0);
@@ -324,7 +324,7 @@ static void costs_are_kept(void **state)
 static void no_memory_leaks_nothing(void **state)
 {
     struct made_root *r = *state;
-    struct probe_place at = {r->path, 0, true};
+    struct probe_place at = {.root = r->path, .detail = true};
     root_file(r, "/proc/net/dev", NET_DEV);
     root_file(r, "/proc/diskstats", DISKSTATS);
     root_file(r, "/proc/stat", "cpu  100 20 30 400\ncpu0 60 20 10 200\n");

@@ -286,7 +286,7 @@ static void sample_real(struct watched *w)
 static void watch(struct watched *w, pid_t program)
 {
     const char *name = "process";
-    struct probe_place at = {"", program, false};
+    struct probe_place at = {.root = "", .program = program};
     assert_int_equal(probes_open(&w->probes, &name, 1, &at, NULL), TARE_OK);
 }
 

@@ -337,7 +337,7 @@ static void test_measures_name_fields(void **state)
     c->cpu = (struct run_cpu){.known = true, .utilization = known_f64(1)};
     c->cpu.user_ns = c->cpu.system_ns = known_u64(1);
     c->memory.known = c->self.known = true;
-    c->memory.rss_peak = known_u64(1);
+    c->memory.rss_peak = c->memory.gpu_peak = known_u64(1);
     c->memory.delta = c->memory.per_unit = known_i64(-1);
     c->self.share = known_f64(1);
     c->accuracy.score = run_estimate(1, 1, 1);
