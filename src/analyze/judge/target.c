@@ -367,7 +367,7 @@ static tare_status judge_case(const struct target *t, const struct run_case *c, 
     out->verdict = judge_far(t, c, m, &e, far_ratio(c, m));
     if (out->verdict[0] == 'i') return TARE_OK;
     *far = far_ratio(c, m);
-    out->confidence = known_f64(1 - FAR_RISK);
+    out->confidence = known_f64(1 - FAR_RISK - (times ? RISK : 0)); /* that of the count comes on top */
     return TARE_OK;
 }
 
