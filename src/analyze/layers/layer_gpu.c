@@ -165,6 +165,26 @@ static tare_status map_operations(struct gpu_timing *t)
     return TARE_OK;
 }
 
+/* Kernels are launched by nodes, unless a graph of them is launched as one: where most of their time has no node, zero
+ * for a node would be no time but a missing answer. Copies of inputs and results are of no node anyway. */
+static bool finds_nodes(struct gpu_timing *t)
+{
+    double joined = 0, all = 0;
+    for (size_t i = 0; i < t->n_runs; i++) {
+        const struct gpu_run *r = &t->runs[i];
+        for (size_t k = 0; is_usual(t, r, false) && k < t->k; k++) {
+            const struct layers_op *op = &t->in->ops.items[r->first + k];
+            if (op->copy) continue;
+            all += (double)op->duration;
+            if (t->slot_at[k] != SIZE_MAX) joined += (double)op->duration;
+        }
+    }
+    if (2 * joined >= all) return true;
+    snprintf(t->out->why, sizeof t->out->why,
+             "only %.0f %% of the time of kernels was launched within a node", 100 * joined / all);
+    return false;
+}
+
 /* ---- times ---- */
 
 /* Mean, and the interval of the mean by Student's t. */
@@ -288,7 +308,7 @@ tare_status layer_gpu_build(struct layer_gpu *out, const struct layers_gpu *in, 
     bool alike = s == TARE_OK && find_usual(&t);
     if (alike) s = map_operations(&t);
     if (s == TARE_OK && alike) s = time_runs(&t);
-    if (s == TARE_OK && alike && !made.why[0]) s = time_slots(&t);
+    if (s == TARE_OK && alike && !made.why[0] && finds_nodes(&t)) s = time_slots(&t);
     mem_free(t.runs);
     mem_free(t.slot_at);
     mem_free(t.x);

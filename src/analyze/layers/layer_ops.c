@@ -137,6 +137,8 @@ tare_status layers_gpu_read(struct layers_gpu *out, const struct layers_gpu_sour
     if (r.status == TARE_OK && !made.ops.n)
         r.status = error_set(err, TARE_UNSUPPORTED, "nothing of the GPU was recorded%s%s",
                              made.notes[0] ? ": " : "", made.notes);
+    if (r.status == TARE_OK && !from->profile_start)
+        r.status = error_set(err, TARE_UNSUPPORTED, "the runtime does not tell when its profile began");
     if (r.status == TARE_OK) join_calls(&r);
     if (r.status == TARE_OK) r.status = place_times(&r, from);
     map_u64_release(&r.launched);

@@ -144,7 +144,8 @@ static struct run_estimate estimate_of(struct interval i, double by)
     return e.known ? e : (struct run_estimate){0};
 }
 
-/* Busy over the median: the bounds of the one over the opposite bounds of the other. */
+/* Busy over the median: the bounds of the one over the opposite bounds of the other. The recorded runs may be slower
+ * than those of the median, but no run is busy for longer than it takes. */
 static struct run_estimate busy_share(const struct joining *j)
 {
     const struct run_estimate *p50 = &j->c->latency_ns.p50;
@@ -152,8 +153,11 @@ static struct run_estimate busy_share(const struct joining *j)
     struct run_estimate e = estimate_of(busy, whole_us(j) * 1e3);
     if (e.known && j->c->latency_ns.known && p50->known && p50->lo.known && p50->hi.known) {
         e.lo = known_if_finite(busy.lo / p50->hi.v);
-        e.hi = known_if_finite(fmin(busy.hi / p50->lo.v, 1));
+        e.hi = known_if_finite(busy.hi / p50->lo.v);
     }
+    e.value = fmin(e.value, 1);
+    e.lo.v = fmin(e.lo.v, 1);
+    e.hi.v = fmin(e.hi.v, 1);
     return e;
 }
 
