@@ -300,7 +300,7 @@ static tare_status take_card(struct importing *i)
         r.DEVICE.device = (uint64_t)c.id;
         r.DEVICE.sms = or_zero(c.sms);
         r.DEVICE.memory = or_zero(c.memory);
-        r.DEVICE.capability = (or_zero(c.major) & 255) << 16 | (or_zero(c.minor) & 255);
+        r.DEVICE.capability = (or_zero(c.major) & 255) << 8 | (or_zero(c.minor) & 255);
         if (c.warp > 0) r.DEVICE.warps = or_zero(c.threads) / (uint64_t)c.warp;
         trace_out_put(&i->to, &r);
     }

@@ -109,6 +109,32 @@ static void all_that_is_in_a_file(void **state)
     }
 }
 
+static int keep_capability(void *to, uint32_t process, const struct gpu_record *r)
+{
+    (void)process;
+    if (r->kind == GPU_DEVICE) *(uint64_t *)to = r->DEVICE.capability;
+    return 0;
+}
+
+/* As a recording of tare has it: major << 8 | minor. */
+static void cards_have_their_capability(void **state)
+{
+    const struct folder *f = *state;
+    struct kineto_counts c;
+    struct trace *t;
+    tare_error err = TARE_ERROR_INIT;
+    uint64_t capability = 0;
+    const char *text = "{\"deviceProperties\": [{\"id\": 0, \"name\": \"made\", \"computeMajor\": 8, "
+                       "\"computeMinor\": 6}], \"traceEvents\": [{\"ph\": \"X\", \"cat\": \"kernel\", "
+                       "\"name\": \"k\", \"pid\": 0, \"tid\": 7, \"ts\": 1, \"dur\": 2, \"args\": "
+                       "{\"device\": 0, \"stream\": 7, \"correlation\": 1}}]}";
+    if (import_text(f, text, &c, &err) < 0) fail_msg("%s", err.text);
+    if (trace_open(&t, f->trace, &err) < 0) fail_msg("%s", err.text);
+    trace_gpu(t, keep_capability, &capability);
+    assert_int_equal(capability, 0x806);
+    trace_close(t);
+}
+
 /* A kernel belongs to the operator and the module that were open on the thread when it was launched. */
 static void kernels_have_their_operators(void **state)
 {
@@ -311,6 +337,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(all_that_is_in_a_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(cards_have_their_capability, set_up, tear_down),
         cmocka_unit_test_setup_teardown(kernels_have_their_operators, set_up, tear_down),
         cmocka_unit_test_setup_teardown(real_files_of_an_h200, set_up, tear_down),
         cmocka_unit_test_setup_teardown(scopes_of_threads, set_up, tear_down),
