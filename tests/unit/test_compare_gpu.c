@@ -288,6 +288,40 @@ static void without_steps(void **state)
     gpu_series_release(&b);
 }
 
+static bool has_row(const struct comparison *c, const char *name)
+{
+    for (size_t i = 0; i < c->cases.at[0]->metrics.n; i++)
+        if (strcmp(c->cases.at[0]->metrics.at[i]->metric, name) == 0) return true;
+    return false;
+}
+
+/* Where graphs ran without records nothing is said of busy and idle times, with and without steps. */
+static void busy_may_be_unknown(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        struct gpu_series a, b;
+        const struct making m = {.steps = 100, .kernels = 3, .sd = 0.02, .name = "k"};
+        struct compare_gpu in = {.base = &a, .new_ = &b, .rule = COMPARE_GPU_RULE_INIT};
+        struct comparison c;
+        const bool unknown = way & 1, steps = way & 2;
+        make(&a, &m);
+        make(&b, &m);
+        b.cards[0].busy_unknown = unknown;
+        if (!steps) a.cards[0].n_steps = b.cards[0].n_steps = 0;
+        assert_int_equal(comparison_init(&c, "steps", NULL), TARE_OK);
+        assert_int_equal(compare_gpu(&c, &in, NULL), TARE_OK);
+        assert_true(has_row(&c, "kernels.time"));
+        assert_int_equal(has_row(&c, "busy.time"), !unknown);
+        assert_int_equal(has_row(&c, "idle.time"), !unknown);
+        const size_t n = c.cases.at[0]->notes.n;
+        assert_int_equal(n && strcmp(c.cases.at[0]->notes.at[n - 1]->id, "busy.unknown") == 0, unknown);
+        comparison_release(&c);
+        gpu_series_release(&a);
+        gpu_series_release(&b);
+    }
+}
+
 static void memory_may_run_out(void **state)
 {
     struct making m = {.steps = 70, .kernels = 2, .sd = 0.02, .name = "k"};
@@ -323,7 +357,8 @@ int main(void)
         cmocka_unit_test(what_the_host_does_is_unverified),
         cmocka_unit_test(a_faster_program_is_improved), cmocka_unit_test(too_few_steps),
         cmocka_unit_test(kernels_of_one_side), cmocka_unit_test(limits_say_what_fails),
-        cmocka_unit_test(without_steps), cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(without_steps), cmocka_unit_test(busy_may_be_unknown),
+        cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

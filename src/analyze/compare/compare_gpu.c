@@ -358,26 +358,20 @@ static tare_status add_columns(struct comparing *k, const char *name, bool gate,
     return sum_of(base) > 0 || sum_of(new_) > 0 ? add_row(k, &r) : TARE_OK;
 }
 
-static tare_status add_steps(struct comparing *k, const struct gpu_series_card *a,
-                             const struct gpu_series_card *b)
+static bool knows_busy(const struct gpu_series_card *a, const struct gpu_series_card *b)
+{
+    return !a->busy_unknown && !b->busy_unknown;
+}
+
+static tare_status add_idle(struct comparing *k, const struct gpu_series_card *a,
+                            const struct gpu_series_card *b)
 {
     const size_t n = a->n_steps, m = b->n_steps;
     const double least =
         0.001 * sum_of((struct samples){a->step_ns, n}); /* a cause of less explains nothing */
     tare_status s =
-        add_columns(k, "step.time", false, (struct samples){a->step_ns, n}, (struct samples){b->step_ns, m});
-    if (s == TARE_OK)
-        s = add_columns(k, "kernels.time", true, (struct samples){kernel_sums(k, a), n},
-                        (struct samples){kernel_sums(k, b), m});
-    if (s == TARE_OK)
-        s = add_columns(k, "busy.time", false, (struct samples){a->busy_ns, n},
-                        (struct samples){b->busy_ns, m});
-    if (s == TARE_OK)
-        s = add_columns(k, "copy.time", false, (struct samples){a->copy_ns, n},
-                        (struct samples){b->copy_ns, m});
-    if (s == TARE_OK)
-        s = add_columns(k, "idle.time", false, (struct samples){sum_columns(k, a->idle_ns, GPU_CAUSES, n), n},
-                        (struct samples){sum_columns(k, b->idle_ns, GPU_CAUSES, m), m});
+        add_columns(k, "idle.time", false, (struct samples){sum_columns(k, a->idle_ns, GPU_CAUSES, n), n},
+                    (struct samples){sum_columns(k, b->idle_ns, GPU_CAUSES, m), m});
     for (unsigned i = 0; i < GPU_CAUSES && s == TARE_OK; i++) {
         struct samples base = {a->idle_ns[i], n}, new_ = {b->idle_ns[i], m};
         const char *name = arena_printf(&k->c->arena, "idle.%s", gpu_cause_name(i));
@@ -387,12 +381,31 @@ static tare_status add_steps(struct comparing *k, const struct gpu_series_card *
     return s;
 }
 
+static tare_status add_steps(struct comparing *k, const struct gpu_series_card *a,
+                             const struct gpu_series_card *b)
+{
+    const size_t n = a->n_steps, m = b->n_steps;
+    tare_status s =
+        add_columns(k, "step.time", false, (struct samples){a->step_ns, n}, (struct samples){b->step_ns, m});
+    if (s == TARE_OK)
+        s = add_columns(k, "kernels.time", true, (struct samples){kernel_sums(k, a), n},
+                        (struct samples){kernel_sums(k, b), m});
+    if (s == TARE_OK && knows_busy(a, b))
+        s = add_columns(k, "busy.time", false, (struct samples){a->busy_ns, n},
+                        (struct samples){b->busy_ns, m});
+    if (s == TARE_OK)
+        s = add_columns(k, "copy.time", false, (struct samples){a->copy_ns, n},
+                        (struct samples){b->copy_ns, m});
+    return s == TARE_OK && knows_busy(a, b) ? add_idle(k, a, b) : s;
+}
+
 static tare_status add_totals(struct comparing *k, const struct gpu_series_card *a,
                               const struct gpu_series_card *b)
 {
     tare_status s = add_total(k, "kernels.time", a->all_kernel_ns, b->all_kernel_ns);
-    if (s == TARE_OK) s = add_total(k, "busy.time", a->all_busy_ns, b->all_busy_ns);
-    if (s == TARE_OK) s = add_total(k, "idle.time", a->wall_ns - a->all_busy_ns, b->wall_ns - b->all_busy_ns);
+    if (s == TARE_OK && knows_busy(a, b)) s = add_total(k, "busy.time", a->all_busy_ns, b->all_busy_ns);
+    if (s == TARE_OK && knows_busy(a, b))
+        s = add_total(k, "idle.time", a->wall_ns - a->all_busy_ns, b->wall_ns - b->all_busy_ns);
     if (s == TARE_OK && (a->all_copy_ns || b->all_copy_ns))
         s = add_total(k, "copy.time", a->all_copy_ns, b->all_copy_ns);
     return s;
@@ -407,6 +420,11 @@ static void tell_steps(struct comparing *k, const struct gpu_series_card *a, con
             c, k->to, "steps.none", "warn",
             "no steps were found in %s: single runs of kernels are compared, and totals are not judged",
             a->n_steps ? "the new trace" : "the base trace");
+    if (!knows_busy(a, b))
+        comparison_note(
+            c, k->to, "busy.unknown", "warn",
+            "CUDA graphs ran without records in %s: how long the GPU was busy and idle is not compared",
+            a->busy_unknown ? "the base trace" : "the new trace");
     if (a->name && b->name && strcmp(a->name, b->name) != 0) {
         struct comparison_difference *d = comparison_add_difference(c, "gpu", a->name, b->name);
         if (d) d->severity = "warn";

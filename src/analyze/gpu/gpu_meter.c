@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/gpu/gpu_facts.h"
+#include "analyze/judge/finding.h"
 
 /* The counter is refreshed every 0.1 s (measured on an H200: 98 to 102 ms; others say the same of older cards). */
 #define REFRESH_NS 100e6
@@ -236,5 +237,5 @@ void gpu_facts_meter(struct gpu_facts *f, const struct samples *s, uint64_t begu
     under_load(&m, out);
     measure_energy(&m, out);
     out->idle_watts = idle_power(&m, f->ops, f->n_ops);
-    out->joules_idle = out->idle_watts * out->window_ns / 1e9 * (1 - f->steady.busy.v);
+    out->joules_idle = out->idle_watts * out->window_ns / 1e9 * (1 - OR_NAN(f->steady.busy));
 }

@@ -169,6 +169,7 @@ static tare_status fill_card(struct series *s, const struct gpu_seen_card *from)
     c->name = arena_str(a, from->out.name);
     c->wall_ns = from->out.wall_ns.v;
     c->all_busy_ns = from->out.busy_ns.v;
+    c->busy_unknown = !from->out.busy_ns.known;
     c->n_steps = from->course.steps.n < STEPS_MOST ? from->course.steps.n : STEPS_MOST;
     if (c->n_steps) {
         c->found_by = from->out.steps.found_by;
