@@ -107,7 +107,7 @@ static void the_straggler_is_named(void **state)
         make_two(m, &x, &p);
         const struct gpu_job *j = &p.job;
         check_two(j);
-        assert_int_equal(j->hosts, 1);
+        assert_int_equal(j->hosts.v, 1);
         assert_int_equal(j->collectives, STEPS);
         assert_int_equal(j->unmatched, 0);
         assert_string_equal(j->ranks.at[1]->aligned_by, "one-clock");
@@ -129,6 +129,24 @@ static void the_straggler_is_named(void **state)
         assert_non_null(strstr(j->evidence, "rank 1 came last into 100.0 %"));
         assert_int_equal(p.devices.n, 2);
         assert_int_equal(p.devices.at[0]->rank.v + p.devices.at[1]->rank.v, 1);
+        gpu_profile_release(&p);
+        folder_empty(m->at.path);
+        join(m, m->at.trace);
+    }
+    leave(*state);
+}
+
+/* Imports do not tell their machine: two files may be of one, or of two. What is in one file is of one. */
+static void hosts_may_be_unknown(void **state)
+{
+    for (int one_trace = 0; one_trace < 2; one_trace++) {
+        struct making *m = *state;
+        struct gpu_profile p;
+        make_two(m, &(struct two){.work = {{.us = 200}, {.us = 600}}, .one_trace = one_trace}, &p);
+        assert_true(p.job.known);
+        assert_int_equal(p.job.hosts.known, one_trace);
+        assert_int_equal(p.job.hosts.v, one_trace);
+        assert_int_equal(run_reason(&p.job.unknown, "hosts") != NULL, !one_trace);
         gpu_profile_release(&p);
         folder_empty(m->at.path);
         join(m, m->at.trace);
@@ -161,7 +179,7 @@ static void clocks_by_collectives(void **state)
     make_two(m, &x, &p);
     check_two(&p.job);
     const struct gpu_rank *r = p.job.ranks.at[1];
-    assert_int_equal(p.job.hosts, 2);
+    assert_int_equal(p.job.hosts.v, 2);
     assert_string_equal(r->aligned_by, "collectives");
     /* rank 1 is told first and is `here` by its clock; rank 0, the reference, is ahead. Wall clocks were read by this
      * machine, some us apart. */
@@ -402,6 +420,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_straggler_is_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(hosts_may_be_unknown, set_up, tear_down),
         cmocka_unit_test_setup_teardown(none_stands_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(clocks_by_collectives, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_clock_that_disagrees, set_up, tear_down),

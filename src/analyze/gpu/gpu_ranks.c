@@ -133,9 +133,26 @@ static void shift_clocks(struct job *j)
     j->ranks.items[0].out->offset_ns = run_estimate(0, 0, 0);
 }
 
+/* All of one trace are of one machine. Of several traces only the machines' boots can tell. */
+static bool can_tell_hosts(const struct job *j)
+{
+    const struct gpu_seen_process *all = j->w->processes.items, *first = &all[j->ranks.items[0].process];
+    bool boots = true, one_trace = true;
+    for (size_t i = 0; i < j->ranks.n; i++) {
+        boots &= all[j->ranks.items[i].process].boot != 0;
+        one_trace &= all[j->ranks.items[i].process].trace == first->trace;
+    }
+    return boots || one_trace;
+}
+
 static void count_hosts(struct job *j)
 {
     const struct gpu_seen_process *all = j->w->processes.items;
+    if (!can_tell_hosts(j)) {
+        run_map_text(&j->w->out->arena, &j->out->unknown, "hosts", "a trace does not tell its machine");
+        return;
+    }
+    j->out->hosts = known_u64(0);
     for (size_t i = 0; i < j->ranks.n; i++) {
         const struct gpu_seen_process *p = &all[j->ranks.items[i].process];
         bool seen = false;
@@ -143,7 +160,7 @@ static void count_hosts(struct job *j)
             const struct gpu_seen_process *q = &all[j->ranks.items[k].process];
             seen = p->boot ? p->boot == q->boot : p->trace == q->trace;
         }
-        j->out->hosts += !seen;
+        j->out->hosts.v += !seen;
     }
 }
 
@@ -207,7 +224,8 @@ static tare_status ends_agree(const struct rank *r, struct stretch x, struct str
     if (!ahead) return error_nomem(err, "%zu collectives", n);
     for (size_t i = 0; i < n; i++) ahead[i] = ahead_of(r, &x.at[i], &reference.at[i]);
     tare_status s = stats_median(ahead, n, &middle, err);
-    double distance = (double)(reference.at[n - 1].end - reference.at[0].end) / (double)(n > 1 ? n - 1 : 1);
+    double whole = fabs((double)(int64_t)(reference.at[n - 1].end - reference.at[0].end));
+    double distance = whole / (double)(n > 1 ? n - 1 : 1);
     double most = fmax(AGREE_NS, AGREE_OF_DISTANCE * distance);
     for (size_t i = 0; i < n && s == TARE_OK; i++) near += fabs(ahead[i] - middle) <= most;
     mem_free(ahead);

@@ -93,7 +93,7 @@ void gpu_job_text(struct stream *s, const struct gpu_job *j)
     struct buf b = BUF_INIT;
     buf_printf(&b, "ranks: %zu", j->ranks.n);
     if (j->world_size.known) buf_printf(&b, " of %" PRIu64, j->world_size.v);
-    buf_printf(&b, " on %" PRIu64 " host%s", j->hosts, j->hosts == 1 ? "" : "s");
+    if (j->hosts.known) buf_printf(&b, " on %" PRIu64 " host%s", j->hosts.v, j->hosts.v == 1 ? "" : "s");
     text_heading(s, b.data);
     buf_release(&b);
     PRINT_TABLE(s, j->ranks, columns);

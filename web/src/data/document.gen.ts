@@ -2055,7 +2055,7 @@ export const GPU_RANK: Shape = {
 export interface GpuJob {
   /** Ranks of the job; null: not told, or not the same of all. */
   world_size?: number | null;
-  /** Machines, as far as they can be told apart. */
+  /** Machines; null: a trace does not tell its own. */
   hosts?: number | null;
   /** Collectives found in all ranks: the n-th kernel of a name in each. */
   collectives?: number | null;
