@@ -105,9 +105,11 @@ class gpu(_answers.Shown):  # noqa: N801 - used like a function: with tare.gpu()
             why = self._start()
         except OSError as missing:
             why = f"the library that records cannot be loaded: {missing}"
-        finally:
-            if why is not None or sys.exc_info()[0]:
-                lock.release()
+        except BaseException:
+            lock.release()
+            raise
+        if why is not None:
+            lock.release()
         self._held = lock if why is None else None
         return why
 
@@ -233,8 +235,12 @@ class gpu(_answers.Shown):  # noqa: N801 - used like a function: with tare.gpu()
         """Share of the time in which a GPU worked, from its first operation to its last: the mean over the GPUs used."""
         if self._why:
             return Unknown(self._why)
-        shares = [d["busy"] for d in self.document["devices"] if d.get("busy") is not None]
-        return sum(shares) / len(shares) if shares else Unknown("no kernel, copy or fill ran in the block")
+        devices = self.document["devices"]
+        for device in devices:  # the mean of some is not that of all
+            if device.get("busy") is None:
+                why = (device.get("unknown") or {}).get("busy", "the record does not tell it")
+                return Unknown(f"GPU {device['number']}: {why}")
+        return sum(d["busy"] for d in devices) / len(devices) if devices else Unknown("no kernel, copy or fill ran in the block")
 
     @property
     def modules(self) -> Any:

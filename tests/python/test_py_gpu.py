@@ -128,6 +128,40 @@ def test_an_exception_passes_and_the_trace_is_whole(program):
     assert said == ["mine", 100]
 
 
+def test_a_block_where_an_exception_is_handled(program):
+    """The caller's exception is none of the block's, and one from the start of a block leaves the next one free to record."""
+    said = program("""
+        out = []
+        try:
+            raise KeyError("mine")
+        except KeyError:
+            with tare.gpu() as g: pass
+            out.append(g.kernels[0]["count"])
+        plain = tare.gpu._start
+        def broken(self): raise KeyboardInterrupt
+        tare.gpu._start = broken
+        try:
+            with tare.gpu() as g: pass
+        except KeyboardInterrupt:
+            out.append("raised")
+        tare.gpu._start = plain
+        with tare.gpu() as g: pass
+        print(json.dumps([*out, g.kernels[0]["count"]]))
+    """)
+    assert said == [100, "raised", 100]
+
+
+def test_busy_of_all_is_unknown_where_that_of_one_is(tare_package):
+    g = tare_package.gpu()
+    g._why = None
+    g._document = {"devices": [{"number": 0, "busy": 0.5}, {"number": 1, "busy": 0.7}]}
+    assert g.busy == pytest.approx(0.6)
+    g._document["devices"][1].update(busy=None, unknown={"busy": "a hole in the record"})
+    assert str(g.busy) == "unknown" and g.busy.reason == "GPU 1: a hole in the record"
+    g._document["devices"] = []
+    assert "no kernel" in g.busy.reason
+
+
 def test_as_a_decorator(program):
     said = program("""
         g = tare.gpu()
