@@ -70,11 +70,14 @@ def _record_case(call: Callable[[], Any], runs: int, cards: list[dict[str, Any]]
     for number in range(cuda.device_count() if cuda else 0):
         cuda.reset_peak_memory_stats(number)
     before = [cuda.memory_allocated(number) for number in range(cuda.device_count())] if cuda else []
-    with gpu(calls=False) as seen:
+    with gpu() as seen:  # with the calls: they tell of CUDA graphs of which nothing was recorded
         for _ in range(runs):
             call()
     if "gpu" in seen.unknown:
         return seen.unknown["gpu"]
+    lost = seen.document["lost"]["graphs"]
+    if lost:
+        return f"nothing was recorded of {lost} launch{'' if lost == 1 else 'es'} of CUDA graphs: what the GPU did in {runs} runs is more than what is known"
     if not seen.devices:
         return f"{runs} runs were recorded, and none used a GPU"
     return {

@@ -7,7 +7,8 @@
  * the program launches by fake_launch() on its threads), "late" (the program has a context: single calls that are
  * enabled are taken no notice of), "taken" (another tool takes its buffers after the first flush), "dear" (graphs, and
  * it costs a tenth of the time), "ranks" (steps of 1 ms from FAKE_T0 on, in which rank 1 computes longer than the
- * others). With FAKE_OLD it lacks a function that is needed. */
+ * others), "graphs" (its sixth launch is one of a graph, of which nothing is recorded). With FAKE_OLD it lacks a
+ * function that is needed. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -142,10 +143,10 @@ EXPORT int cuptiGetCallbackName(int domain, uint32_t id, const char **name);
 int cuptiGetCallbackName(int domain, uint32_t id, const char **name)
 {
     static const char *const runtime[] = {"?", "cudaGetDevice_v3020", "cudaLaunchKernel_v7000",
-                                          "cudaMemcpyAsync_v3020"};
+                                          "cudaMemcpyAsync_v3020", "cudaGraphLaunch_v10000"};
     if (domain == 1 && id == 1) *name = "cuLaunchKernel";
     if (domain == 1 && id == 1) return 0;
-    if (domain != 2 || id >= 4) return 7;
+    if (domain != 2 || id >= 5) return 7;
     *name = runtime[id];
     return 0;
 }
@@ -245,6 +246,7 @@ static uint8_t *device_record(uint8_t *r)
 static uint8_t *launch(uint8_t *r, uint32_t i)
 {
     uint64_t at = t0 + (uint64_t)i * 1000000;
+    int is_lost = is("graphs") && i == 5;
     if (enabled[EXTERNAL] && range) {
         put32(r, 0, EXTERNAL);
         put32(r, 4, 5);
@@ -255,13 +257,14 @@ static uint8_t *launch(uint8_t *r, uint32_t i)
     if (enabled[API] && !were_off) abort(); /* cudaGetDevice would be in it */
     if (enabled[API] || (with_calls && !is("late"))) {
         put32(r, 0, API);
-        put32(r, 4, 2);
+        put32(r, 4, is_lost ? 4 : 2);
         put64(r, 8, at);
         put64(r, 16, at + 10000);
         put32(r, 28, 4711);
         put32(r, 32, i + 1);
         r += API_BYTES;
     }
+    if (is_lost) return r;
     put32(r, 0, KERNEL);
     put64(r, 16, is("untimed") ? 0 : at + 20000);
     put64(r, 24, is("untimed") ? 0 : at + 50000);

@@ -303,6 +303,19 @@ def test_a_bench_beside_another_tool(program):
     assert said[0] is None and "Some Profiler" in said[1] and "Some Profiler" in said[2][0]
 
 
+def test_a_bench_of_graphs_that_were_not_recorded(program):
+    """99 kernels are known, and a graph ran beside them: their sum is not the time of the GPU."""
+    said = program("""
+        from tare import _gpu
+        _gpu.is_open = lambda: True
+        run = tare.bench(len, [1], budget=0.05)
+        with tare.gpu() as g: pass
+        print(json.dumps([run.cases[0]["gpu"], run.cases[0].reasons["gpu"], str(g.busy), g.busy.reason]))
+    """, fault="graphs")
+    assert said[0] is None and "nothing was recorded of 1 launch of CUDA graphs" in said[1]
+    assert said[2] == "unknown" and said[3].startswith("GPU 0: nothing was recorded of 1 launch")
+
+
 def test_gpu_profile_of_a_model(program):
     said = program("""
         r = tare.ModelProfiler(model=len).gpu_profile([1, 2])
