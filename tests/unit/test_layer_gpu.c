@@ -41,7 +41,9 @@ struct shape {     /* of what is made */
 
 static void add_op(struct made *m, uint64_t launched, uint64_t start, uint64_t duration, uint32_t name)
 {
-    struct layers_op op = {launched, start, duration, name >= TO_DEVICE ? 4096 : 0, name, name >= TO_DEVICE};
+    struct layers_op op = {.launched = launched, .start = start, .duration = duration, .name = name};
+    op.copy = name >= TO_DEVICE;
+    op.bytes = op.copy ? 4096 : 0;
     assert_int_equal(vec_push(&m->gpu.ops, op, NULL), TARE_OK);
 }
 
@@ -132,6 +134,8 @@ static void operations_go_to_their_nodes(void **state)
     assert_float_equal(g.outside_ns.value, 5 * US, 1e-6);
     assert_float_equal(g.joined, 173.0 / 178, 1e-9);
     assert_float_equal(g.copy_ns, 5 * US, 1e-6);
+    assert_float_equal(g.copy_sum_ns, 5 * US, 1e-6);
+    assert_float_equal(g.kernel_sum_ns, 173 * US, 1e-6);
     assert_float_equal(g.kernel_ns, 150 * US, 1e-6); /* Gelu ran beside the second kernel of MatMul */
     assert_float_equal(g.busy_ns.value, 155 * US, 1e-6);
     assert_float_equal(g.profiled_ratio, 350.0 / 178, 1e-9); /* 2 * (2 + 100 + 50 + 20 + 3) */
@@ -144,6 +148,7 @@ static void layers_have_the_time_of_the_gpu(void **state)
 {
     (void)state;
     struct made m = make(&(struct shape){.odd_plain = -1});
+    for (size_t i = 0; i < m.gpu.ops.n; i++) m.gpu.ops.items[i].fill = m.gpu.ops.items[i].name == TO_HOST;
     struct run run;
     tare_error err = TARE_ERROR_INIT;
     double sum = 0, shares = 0;
@@ -174,6 +179,11 @@ static void layers_have_the_time_of_the_gpu(void **state)
     assert_string_equal(c->layers.at[4]->group, "copy");
     const struct run_gpu_pass *p = &c->gpu.pass;
     assert_true(c->gpu.known && p->known);
+    assert_int_equal(p->copy_bytes.v, 8192); /* with what was filled */
+    assert_int_equal(c->gpu.copy_bytes.v, 4096);
+    assert_int_equal(c->gpu.copy_ns.v, 5 * US);
+    assert_int_equal(c->gpu.kernel_ns.v, 173 * US); /* each by itself, as the Python package has it */
+    assert_float_equal(p->kernel_ns.v, 150 * US, 1e-6);
     assert_float_equal(p->busy_share.value, 0.31, 1e-9);
     assert_float_equal(p->busy_share.lo.v, 155.0 / 620, 1e-9);
     assert_float_equal(p->busy_share.hi.v, 155.0 / 400, 1e-9);

@@ -225,10 +225,12 @@ static double covered_ns(const struct layers_op *ops, size_t n, enum covered wha
     return (double)sum;
 }
 
-static double sum_ns(const struct gpu_timing *t, const struct gpu_run *r)
+static double sum_ns(const struct gpu_timing *t, const struct gpu_run *r, enum covered what)
 {
+    const struct layers_op *ops = &t->in->ops.items[r->first];
     double sum = 0;
-    for (size_t k = 0; k < r->n; k++) sum += (double)t->in->ops.items[r->first + k].duration;
+    for (size_t k = 0; k < r->n; k++)
+        if (counts_as(&ops[k], what)) sum += (double)ops[k].duration;
     return sum;
 }
 
@@ -240,14 +242,16 @@ static tare_status time_runs(struct gpu_timing *t)
     tare_status s = ops && busy ? TARE_OK : error_nomem(t->err, "runs on a GPU");
     for (size_t i = 0, n = 0; s == TARE_OK && i < t->n_runs; i++) {
         const struct gpu_run *r = &t->runs[i];
-        if (is_usual(t, r, true)) profiled += sum_ns(t, r) / (double)t->n_profiled;
+        if (is_usual(t, r, true)) profiled += sum_ns(t, r, ALL) / (double)t->n_profiled;
         if (!is_usual(t, r, false)) continue;
-        plain += sum_ns(t, r) / (double)t->n_plain;
+        plain += sum_ns(t, r, ALL) / (double)t->n_plain;
         memcpy(ops, &t->in->ops.items[r->first], t->k * sizeof *ops);
         qsort(ops, t->k, sizeof *ops, by_start);
         busy[n++] = covered_ns(ops, t->k, ALL);
         t->out->kernel_ns += covered_ns(ops, t->k, KERNELS) / (double)t->n_plain;
         t->out->copy_ns += covered_ns(ops, t->k, COPIES) / (double)t->n_plain;
+        t->out->kernel_sum_ns += sum_ns(t, r, KERNELS) / (double)t->n_plain;
+        t->out->copy_sum_ns += sum_ns(t, r, COPIES) / (double)t->n_plain;
     }
     if (s == TARE_OK) t->out->busy_ns = mean_of(busy, t->n_plain);
     t->out->profiled_ratio = plain > 0 ? profiled / plain : NAN;
@@ -267,6 +271,7 @@ static void count_operations(struct gpu_timing *t)
         if (!op->copy) continue;
         t->out->copies++;
         t->out->copy_bytes += op->bytes;
+        if (op->fill) t->out->fill_bytes += op->bytes;
     }
 }
 

@@ -46,7 +46,7 @@ static int add_copy(struct reading *r, const struct gpu_record *c)
 
 static int add_set(struct reading *r, const struct gpu_record *c)
 {
-    struct layers_op op = {.start = c->SET.start, .duration = c->SET.duration, .copy = true};
+    struct layers_op op = {.start = c->SET.start, .duration = c->SET.duration, .copy = true, .fill = true};
     op.bytes = c->SET.bytes;
     op.name = NOT_A_NAME + 256;
     return add_op(r, &op, c->SET.id);

@@ -52,14 +52,15 @@ struct layer_gpu {
     char why[200];                /* "": all of it is known; else `slots` is not there */
     struct layer_gpu_slot *slots; /* as those of layer_times */
     size_t n;
-    uint64_t runs, other_runs;   /* without the profiler: taken, and left out because they differ */
-    struct interval busy_ns;     /* something ran; mean of a run */
-    struct interval outside_ns;  /* operations that no node launched */
-    double kernel_ns, copy_ns;   /* means of a run */
-    double joined;               /* share of the operations' time that nodes launched */
-    double profiled_ratio;       /* time of operations with the profiler over that without it */
-    uint64_t operations, copies; /* of a run */
-    uint64_t copy_bytes;
+    uint64_t runs, other_runs;         /* without the profiler: taken, and left out because they differ */
+    struct interval busy_ns;           /* something ran; mean of a run */
+    struct interval outside_ns;        /* operations that no node launched */
+    double kernel_ns, copy_ns;         /* some ran; means of a run */
+    double kernel_sum_ns, copy_sum_ns; /* of all of them, also where they ran beside each other */
+    double joined;                     /* share of the operations' time that nodes launched */
+    double profiled_ratio;             /* time of operations with the profiler over that without it */
+    uint64_t operations, copies;       /* of a run */
+    uint64_t copy_bytes, fill_bytes;   /* copied and filled; of it, filled */
 };
 #define LAYER_GPU_INIT {.joined = NAN, .profiled_ratio = NAN}
 

@@ -166,9 +166,9 @@ static void record_pass(struct joining *j)
     struct run_gpu_pass *p = &j->c->gpu.pass;
     const struct layer_gpu *g = &j->gpu;
     j->c->gpu.known = true;
-    j->c->gpu.kernel_ns = known_u64((uint64_t)(g->kernel_ns + 0.5));
-    j->c->gpu.copy_ns = known_u64((uint64_t)(g->copy_ns + 0.5));
-    j->c->gpu.copy_bytes = known_u64(g->copy_bytes);
+    j->c->gpu.kernel_ns = known_u64((uint64_t)(g->kernel_sum_ns + 0.5));
+    j->c->gpu.copy_ns = known_u64((uint64_t)(g->copy_sum_ns + 0.5));
+    j->c->gpu.copy_bytes = known_u64(g->copy_bytes - g->fill_bytes);
     *p = (struct run_gpu_pass){.known = true,
                                .runs = known_u64(g->runs),
                                .other_runs = known_u64(g->other_runs),

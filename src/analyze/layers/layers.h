@@ -22,6 +22,7 @@ struct layers_op {            /* a kernel, copy or fill */
     uint64_t bytes;           /* of copies and fills */
     uint32_t name;            /* equal ones do the same */
     bool copy;                /* or fill */
+    bool fill;
 };
 
 struct layers_window { /* a run */
