@@ -16,7 +16,7 @@
 #include "core/rng.h"
 #include "core/stats.h"
 
-enum { REPEATS = 15, BLOCK_US = 4000, WARM_US = 20000, SIZE_MOST = 8192, SIZE_LEAST = 1024 };
+enum { REPEATS = 15, BLOCK_US = 4000, WARM_US = 20000, SIZE_MOST = 8192, SIZE_LEAST = 1024, ZERO_TIMES = 64 };
 #define COPY_BYTES ((size_t)512 << 20)
 #define PINNED_BYTES ((size_t)64 << 20)
 #define PATTERN_BYTES ((size_t)1 << 20)
@@ -172,6 +172,7 @@ static void measure(struct probing *p, struct gpu_roof_rate *out, work_fn *work,
             snprintf(out->why, sizeof out->why, "error %d of the GPU or its library", (int)-ms);
             return;
         }
+        if (ms == 0 && times >= ZERO_TIMES) break; /* told below */
         warm += ms;
         if (ms < BLOCK_US / 1e3 && times < 1 << 20) times *= 2;
     }
@@ -400,7 +401,7 @@ tare_status gpu_roof_measure(struct gpu_roof *out, const struct gpu_roof_options
     if (!load_driver(&p.d, err)) return TARE_UNSUPPORTED;
     tare_status s = describe(&p, err);
     if (s < 0) return s;
-    if (!o->fresh && gpu_roof_recall(&kept, o, made.uuid)) {
+    if (!o->fresh && gpu_roof_recall(&kept, o, made.uuid, made.driver)) {
         *out = kept;
         return TARE_OK;
     }

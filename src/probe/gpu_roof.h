@@ -46,13 +46,15 @@ struct gpu_roof_options {
 
 /* TARE_UNSUPPORTED, with the reason, where there is no GPU or no driver. Takes a second or two when measured. */
 tare_status gpu_roof_measure(struct gpu_roof *out, const struct gpu_roof_options *o, tare_error *err);
-bool gpu_roof_recall(struct gpu_roof *out, const struct gpu_roof_options *o, const char *uuid);
+/* Only what was measured with this driver. */
+bool gpu_roof_recall(struct gpu_roof *out, const struct gpu_roof_options *o, const char *uuid,
+                     const char *driver);
 void gpu_roof_record(const struct gpu_roof *r, struct run *run); /* into run->gpu_roof */
 const char *gpu_roof_key(enum gpu_roof_kind k);
 
 /* ---- gpu_roof_cache.c: as text, and back; `now` is in seconds of the wall clock ---- */
 void gpu_roof_write(const struct gpu_roof *r, const char *fingerprint, int64_t now, struct buf *out);
 bool gpu_roof_read(struct gpu_roof *out, const char *fingerprint, int64_t now, const char *text, size_t n);
-void gpu_roof_save(const struct gpu_roof *r, const struct gpu_roof_options *o);
+void gpu_roof_save(const struct gpu_roof *r, const struct gpu_roof_options *o); /* if all rates are known */
 
 #endif

@@ -92,22 +92,26 @@ static bool file_name(const struct gpu_roof_options *o, const char *uuid, char *
     return (size_t)snprintf(out, size, "%s/roof-%s-gpu-%s.txt", o->cache_dir, o->fingerprint, uuid) < size;
 }
 
-bool gpu_roof_recall(struct gpu_roof *out, const struct gpu_roof_options *o, const char *uuid)
+bool gpu_roof_recall(struct gpu_roof *out, const struct gpu_roof_options *o, const char *uuid,
+                     const char *driver)
 {
     char path[PATH_MAX];
     struct file_view view = FILE_VIEW_INIT;
     if (!file_name(o, uuid, path, sizeof path) || file_map(path, &view, NULL) < 0) return false;
     bool good = gpu_roof_read(out, o->fingerprint, (int64_t)(clock_unix_ns() / 1000000000u),
                               (const char *)view.data, view.size) &&
-                strcmp(out->uuid, uuid) == 0;
+                strcmp(out->uuid, uuid) == 0 && strcmp(out->driver, driver) == 0;
     file_unmap(&view);
     return good;
 }
 
+/* What failed may work the next time: no full memory, the library found. */
 void gpu_roof_save(const struct gpu_roof *r, const struct gpu_roof_options *o)
 {
     char path[PATH_MAX];
     struct buf text = BUF_INIT;
+    for (int k = 0; k < GPU_ROOF_KINDS; k++)
+        if (isnan(r->of[k].per_s.value)) return;
     if (!file_name(o, r->uuid, path, sizeof path) || file_make_folders(o->cache_dir, NULL) < 0) return;
     gpu_roof_write(r, o->fingerprint, (int64_t)(clock_unix_ns() / 1000000000u), &text);
     if (!text.failed) (void)file_write_atomic(path, text.data, text.len, 0, NULL);
