@@ -737,6 +737,32 @@ static void names_that_grow_without_end(void **state)
     arena_release(&a);
 }
 
+/* f(X, B<X, X, X, X>, C<the one before, four times>, D<..>): 85 times as long by twelve references. */
+static const char *eighty_five(struct arena *a, unsigned bytes)
+{
+    struct buf b = BUF_INIT;
+    buf_printf(&b, "_Z1f%u", bytes);
+    for (unsigned i = 0; i < bytes; i++) buf_add_str(&b, "x");
+    buf_add_str(&b, "1BIS_S_S_S_E1CIS1_S1_S1_S1_E1DIS3_S3_S3_S3_E");
+    const char *name = arena_str(a, b.data);
+    buf_release(&b);
+    return name;
+}
+
+/* What would be longer than a name may be stays as it is, be it read here or not at all. */
+static void names_that_are_long(void **state)
+{
+    struct arena a = ARENA_INIT;
+    (void)state;
+    assert_in_range(strlen(gpu_name_full(&a, eighty_five(&a, 300))), 85 * 300, 86 * 300);
+    for (unsigned bytes = 900; bytes < 50000; bytes *= 50) {
+        const char *name = eighty_five(&a, bytes);
+        assert_ptr_equal(gpu_name_full(&a, name), name);
+    }
+    gpu_demangle_end();
+    arena_release(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -745,7 +771,7 @@ int main(void)
         cmocka_unit_test(no_room_changes_nothing),
         cmocka_unit_test(bytes_that_are_no_record),
         cmocka_unit_test(names_of_kernels),
-        cmocka_unit_test(names_that_grow_without_end),
+        cmocka_unit_test(names_that_are_long), cmocka_unit_test(names_that_grow_without_end),
         cmocka_unit_test(sorting_and_finding),
         cmocka_unit_test_setup_teardown(a_long_wait_is_a_wait, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_is_of_its_card, set_up, tear_down),

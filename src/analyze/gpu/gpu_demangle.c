@@ -17,7 +17,8 @@
 #include "analyze/gpu/gpu_work.h"
 
 enum {
-    REFERENCES_FEW = 12, /* at most 2^12 times as long: done here */
+    REFERENCES_FEW = 12, /* at most 2^12 times as long: done here, */
+    SHORT_BYTES = 1024,  /* if it is short */
     NAME_MOST = 32 << 10,
     CPU_US = 250000, /* of the child, for one name; real ones take some microseconds */
     DEATHS_MOST = 4
@@ -132,9 +133,10 @@ const char *gpu_name_full(struct arena *a, const char *mangled)
     int status = -1;
     if (!mangled || strncmp(mangled, "_Z", 2) != 0 || !demangler()) return mangled;
     if (strlen(mangled) >= NAME_MOST) return mangled;
-    if (references(mangled) > REFERENCES_FEW) return ask_child(a, mangled);
+    if (strlen(mangled) > SHORT_BYTES || references(mangled) > REFERENCES_FEW) return ask_child(a, mangled);
     char *plain = it.fn(mangled, NULL, NULL, &status);
-    const char *kept = plain && status == 0 ? arena_str(a, plain) : mangled;
+    bool good = plain && status == 0 && strlen(plain) < NAME_MOST;
+    const char *kept = good ? arena_str(a, plain) : mangled;
     (free)(plain); /* malloc'ed by the C++ library */
     return kept;
 }
