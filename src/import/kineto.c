@@ -319,7 +319,9 @@ static tare_status each_card(struct importing *i)
     }
 }
 
-/* {"backend": "nccl", "rank": 3, "world_size": 8, ..}: the plain values, as words. */
+enum { RANKS_MOST = 200 };
+
+/* {"backend": "nccl", "rank": 3, "world_size": 8, ..}: the plain values, as words; a file may tell them often. */
 static tare_status take_ranks(struct importing *i)
 {
     for (;;) {
@@ -331,7 +333,7 @@ static tare_status take_ranks(struct importing *i)
         s = json_pull_next(&i->json, &t, i->err);
         if (s < 0) return s;
         bool plain = t == PULL_STRING || t == PULL_NUMBER;
-        if (plain &&
+        if (plain && i->ranks.len < RANKS_MOST &&
             (strcmp(key, "rank") == 0 || strcmp(key, "world_size") == 0 || strcmp(key, "backend") == 0))
             buf_printf(&i->ranks, "%s%s %.40s", i->ranks.len ? ", " : "", key, i->json.text.data);
         s = json_pull_skip(&i->json, t, i->err);

@@ -135,7 +135,7 @@ tare_status kineto_host_thread(struct kineto_host *h, int64_t tid, const char *n
 {
     uint32_t at = 0;
     tare_status s = thread_index(h, tid, &at, err);
-    if (s < 0) return s;
+    if (s < 0 || h->threads.items[at].name[0]) return s; /* a file may tell it often */
     h->threads.items[at].name = arena_str_n(&h->arena, name, strnlen(name, 200));
     return h->threads.items[at].name ? TARE_OK : error_nomem(err, "names of threads");
 }

@@ -204,6 +204,36 @@ static void scopes_of_threads(void **state)
     trace_close(t);
 }
 
+/* A thread's name that is told again does not change it; of a job's ranks the first few words are kept. */
+static void what_is_told_often(void **state)
+{
+    struct folder *f = *state;
+    struct buf text = BUF_INIT;
+    struct kineto_counts c;
+    struct gpu_profile p;
+    struct trace *t;
+    tare_error err = TARE_ERROR_INIT;
+    buf_add_str(&text, "{");
+    for (int i = 0; i < 500; i++) buf_printf(&text, "\"distributedInfo\": {\"rank\": %d},", i);
+    buf_add_str(&text, "\"traceEvents\": [");
+    const char *op =
+        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1}";
+    buf_add_str(&text, op);
+    for (int i = 0; i < 3; i++)
+        buf_printf(&text,
+                   ",{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":1,\"args\":{\"name\":\"n%d\"}}",
+                   i);
+    buf_add_str(&text, "]}");
+    if (import_text(f, text.data, &c, &err) < 0) fail_msg("%s", err.text);
+    buf_release(&text);
+    if (trace_open(&t, f->trace, &err) < 0 || gpu_sum(&t, 1, &p, &err) < 0) fail_msg("%s", err.text);
+    assert_string_equal(trace_thread(t, 0)->name, "n0");
+    assert_non_null(strstr(p.notes.at[0]->text, "rank 0, rank 1, "));
+    assert_null(strstr(p.notes.at[0]->text, "rank 40"));
+    gpu_profile_release(&p);
+    trace_close(t);
+}
+
 /* ---- what is wrong with them ---- */
 
 static void damage_is_told_and_nothing_left(void **state)
@@ -341,6 +371,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(kernels_have_their_operators, set_up, tear_down),
         cmocka_unit_test_setup_teardown(real_files_of_an_h200, set_up, tear_down),
         cmocka_unit_test_setup_teardown(scopes_of_threads, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_told_often, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damage_is_told_and_nothing_left, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damaged_gzip_files, set_up, tear_down),
         cmocka_unit_test_setup_teardown(odd_events_are_counted, set_up, tear_down),
