@@ -137,6 +137,40 @@ static void kernels_know_their_calls(void **state)
     trace_close(t);
 }
 
+static size_t marks_named(const struct page_bars *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->names.n; i++) n += b->names.items[i].kind == PAGE_BAR_MARK;
+    return n;
+}
+
+/* tare's marks and NVTX's are numbered alike: each keeps its own name. */
+static void marks_of_both_kinds_keep_their_names(void **state)
+{
+    struct making *m = *state;
+    struct fixture *f = fix_new();
+    struct page_bars b;
+    begin(m);
+    for (uint64_t i = 1; i <= 8; i++) {
+        struct gpu_record r = {.kind = GPU_RANGE_MARK};
+        r.RANGE_MARK.at = STAMP + i * US;
+        r.RANGE_MARK.thread = 11;
+        r.RANGE_MARK.name = i;
+        put(m, r);
+    }
+    struct trace *t = finish(m);
+    assert_int_equal(page_bars_gather(&b, &f->source, NULL, 0, NULL), TARE_OK);
+    size_t own = marks_named(&b);
+    page_bars_release(&b);
+    assert_true(own > 0);
+    f->source.has_gpu = true;
+    assert_int_equal(page_bars_gather(&b, &f->source, t, 0, NULL), TARE_OK);
+    assert_int_equal(marks_named(&b), own + 8);
+    page_bars_release(&b);
+    trace_close(t);
+    free(f);
+}
+
 static void the_document_is_json(void **state)
 {
     struct making *m = *state;
@@ -207,6 +241,7 @@ int main(void)
         cmocka_unit_test(the_longest_are_kept),
         cmocka_unit_test(a_call_that_waited_is_whole),
         cmocka_unit_test_setup_teardown(kernels_know_their_calls, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(marks_of_both_kinds_keep_their_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_document_is_json, set_up, tear_down),
         cmocka_unit_test(no_memory),
     };

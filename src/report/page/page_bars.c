@@ -93,8 +93,11 @@ static tare_status add_lane(struct gathering *g, const struct page_lane *like, u
 
 /* ---- names ---- */
 
+/* Both NVTX and tare tell marks; their names are numbered apart. */
+#define OF_GPU (UINT64_C(1) << 63)
+
 /* The number of a name; *fresh: where its text belongs, the first time. */
-static tare_status name_of(struct gathering *g, enum page_bar_kind kind, uint32_t number, uint32_t *out,
+static tare_status name_of(struct gathering *g, enum page_bar_kind kind, uint64_t number, uint32_t *out,
                            struct page_name **fresh)
 {
     uint64_t *at;
@@ -156,7 +159,7 @@ static tare_status add_gpu_bar(void *ctx, const struct gpu_bar *b)
     struct gathering *g = ctx;
     struct page_bar bar = {.start = b->start, .length = b->end - b->start, .flow = b->flow};
     struct page_name *fresh;
-    tare_status s = name_of(g, kinds[b->kind], b->name, &bar.name, &fresh);
+    tare_status s = name_of(g, kinds[b->kind], OF_GPU | b->name, &bar.name, &fresh);
     if (fresh) {
         fresh->text = arena_str(&g->to->memory, b->text);
         fresh->full = arena_str(&g->to->memory, b->full);
