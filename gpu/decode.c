@@ -141,18 +141,12 @@ static void put_call(const struct decoding *d, const uint8_t *a)
     book_put(d->book, &r);
 }
 
-/* What would not be without us: flushes, instrumentation, buffers. Compiling and loading is the program's. */
+/* What would not be without us: flushes, instrumentation, buffers. Compiling and loading is the program's, and a full
+ * queue of launches, too. */
 static bool is_tracing(uint64_t what)
 {
-    enum {
-        FLUSH = 1 << 16,
-        INSTRUMENTATION = 2 << 16,
-        RESOURCE = 3 << 16,
-        COMMAND_BUFFER = 6 << 16,
-        REQUEST = 7 << 16
-    };
-    return what == FLUSH || what == INSTRUMENTATION || what == RESOURCE || what == COMMAND_BUFFER ||
-           what == REQUEST;
+    return what == GPU_OVERHEAD_FLUSH || what == GPU_OVERHEAD_INSTRUMENTATION ||
+           what == GPU_OVERHEAD_RESOURCE || what == GPU_OVERHEAD_BUFFER_REQUEST;
 }
 
 static void put_overhead(const struct decoding *d, const uint8_t *o)

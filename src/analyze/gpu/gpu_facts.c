@@ -6,31 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* CUPTI's numbers of what an OVERHEAD record tells. */
-enum {
-    OVERHEAD_COMPILER = 1,
-    OVERHEAD_FLUSH = 1 << 16,
-    OVERHEAD_INSTRUMENTATION = 2 << 16,
-    OVERHEAD_RESOURCE = 3 << 16,
-    OVERHEAD_MODULE = 4 << 16,
-    OVERHEAD_LAZY_LOADING = 5 << 16,
-    OVERHEAD_QUEUE_FULL = 6 << 16,
-    OVERHEAD_BUFFER = 7 << 16,
-};
-
 static const struct {
     uint32_t what;
     const char *name, *words;
-    enum gpu_overhead_of { OF_LOADING, OF_RECORDING, OF_QUEUE, OF_OTHER } of;
+    enum gpu_overhead_of { OF_LOADING, OF_JIT, OF_RECORDING, OF_QUEUE, OF_OTHER } of;
 } overhead_kinds[] = {
-    {OVERHEAD_COMPILER, "compiling", "the driver's compiler", OF_LOADING},
-    {OVERHEAD_FLUSH, "flush", "CUPTI handed over its buffers", OF_RECORDING},
-    {OVERHEAD_INSTRUMENTATION, "instrumentation", "CUPTI prepared code to be timed", OF_RECORDING},
-    {OVERHEAD_RESOURCE, "resource", "CUPTI took memory for its own use", OF_RECORDING},
-    {OVERHEAD_MODULE, "module-loading", "code was loaded when the runtime started", OF_LOADING},
-    {OVERHEAD_LAZY_LOADING, "lazy-loading", "code was loaded at its first use", OF_LOADING},
-    {OVERHEAD_QUEUE_FULL, "queue-full", "a launch waited because the GPU's queue was full", OF_QUEUE},
-    {OVERHEAD_BUFFER, "buffer-request", "CUPTI asked for a buffer", OF_RECORDING},
+    {GPU_OVERHEAD_COMPILER, "compiling", "the driver's compiler", OF_LOADING},
+    {GPU_OVERHEAD_FLUSH, "flush", "CUPTI handed over its buffers", OF_RECORDING},
+    {GPU_OVERHEAD_INSTRUMENTATION, "instrumentation", "CUPTI prepared code to be timed", OF_RECORDING},
+    {GPU_OVERHEAD_RESOURCE, "resource", "CUPTI took memory for its own use", OF_RECORDING},
+    {GPU_OVERHEAD_MODULE_LOAD, "module-loading", "code was loaded when the runtime started", OF_LOADING},
+    {GPU_OVERHEAD_LAZY_LOAD, "lazy-loading", "code was loaded at its first use", OF_LOADING},
+    {GPU_OVERHEAD_COMMAND_BUFFER, "queue-full", "a launch waited because the GPU's queue was full", OF_QUEUE},
+    {GPU_OVERHEAD_BUFFER_REQUEST, "buffer-request", "CUPTI asked for a buffer", OF_RECORDING},
 };
 enum { OVERHEAD_KINDS = sizeof overhead_kinds / sizeof *overhead_kinds };
 
@@ -41,9 +29,12 @@ static int overhead_kind(uint32_t what)
     return i;
 }
 
+/* The driver's making of code is within the call, or the time of its compiler, that tells it as loading: it says which
+ * time is not steady, and is not added to that. */
 static enum gpu_overhead_of overhead_of(uint32_t what)
 {
     int i = overhead_kind(what);
+    if (what > GPU_OVERHEAD_JIT && what < GPU_OVERHEAD_JIT + 256) return OF_JIT;
     return i < OVERHEAD_KINDS ? overhead_kinds[i].of : OF_OTHER;
 }
 
@@ -105,7 +96,8 @@ static void skip_loading(const struct gpu_work *w, uint32_t process, struct span
     for (size_t i = 0; i < w->overheads.n; i++) {
         const struct gpu_overhead *o = &w->overheads.items[i];
         uint64_t end = o->start + o->ns;
-        if (o->process == process && overhead_of(o->what) == OF_LOADING && end > from && end <= half)
+        enum gpu_overhead_of of = overhead_of(o->what);
+        if (o->process == process && (of == OF_LOADING || of == OF_JIT) && end > from && end <= half)
             from = end;
     }
     for (size_t i = 0; i < w->calls.n; i++) {
