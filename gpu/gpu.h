@@ -109,6 +109,7 @@ void guard_look(struct book *b);
 void guard_end(struct book *b); /* at the program's end, after the last flush */
 
 /* ---- nvtx.c: ranges on the program's threads ---- */
+void nvtx_forget(void);               /* what is left of the last block */
 void nvtx_use(const struct cupti *c); /* kernels can be joined to ranges from now on */
 void nvtx_collect(struct book *b);
 void nvtx_rest(void); /* between blocks: ranges are let pass */

@@ -177,6 +177,7 @@ static bool set_up(const struct gpu_options *o, char *why, size_t why_bytes)
     book_note(&book, "CUPTI %u from %s", cupti.version, cupti.path);
     book_clock(&book, &cupti);
     book_flush(&book);
+    nvtx_forget();
     if (collect_start(&cupti, &book)) return true;
     disable_kinds(o);
     snprintf(why, why_bytes, "no thread could be started that collects what CUPTI records");

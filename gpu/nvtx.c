@@ -172,9 +172,21 @@ static void join_kernels(void)
         c->enable(CUPTI_EXTERNAL_CORRELATION);
 }
 
+/* Before the thread that collects is there. What was told as the last block ended is no part of this one. */
+void nvtx_forget(void)
+{
+    uint64_t tail = atomic_load(&it.tail);
+    if (!atomic_load(&it.off)) return;
+    for (; atomic_load(&it.slots[tail % SLOTS].turn) == tail + 1; tail++) {
+        atomic_store(&it.slots[tail % SLOTS].turn, tail + SLOTS);
+        atomic_store(&it.tail, tail + 1);
+    }
+    it.lost_before = atomic_load(&it.lost);
+}
+
 void nvtx_use(const struct cupti *c)
 {
-    if (atomic_exchange(&it.off, false)) it.lost_before = atomic_load(&it.lost);
+    atomic_store(&it.off, false);
     atomic_store(&it.cupti, c);
     join_kernels();
 }
