@@ -357,6 +357,30 @@ static void every_rule(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) check(rows[i].make, rows[i].id);
 }
 
+/* Two threads that are recorded for 60 of each 100 us: that is 60 % of the time, not 120. */
+static void threads_beside_each_other_do_not_add_up(void **state)
+{
+    struct making *m = *state;
+    struct gpu_profile p;
+    begin(m);
+    beats(m, 40, (struct beat){100, 80, 5, 0});
+    struct gpu_record r = {.kind = GPU_CALL};
+    r.CALL.start = STAMP + 10 * US;
+    r.CALL.duration = US;
+    r.CALL.thread = 12;
+    r.CALL.name = LAUNCH;
+    r.CALL.id = 1000;
+    put(m, r);
+    for (uint64_t i = 0; i < 40; i++)
+        for (uint64_t thread = 11; thread < 13; thread++)
+            overhead(m, i * 100 + 10, i * 100 + 70, 3 << 16, thread);
+    analyse(m, &p);
+    const struct run_finding *x = found(&p, "gpu.own-cost");
+    assert_non_null(x);
+    assert_true(x->gain.v > 0.58 && x->gain.v < 0.63);
+    gpu_profile_release(&p);
+}
+
 /* ---- when to be silent ---- */
 
 /* Launched long before they run: whatever the host does, the GPU is what everything waits for. */
@@ -629,6 +653,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rule),
+        TEST(threads_beside_each_other_do_not_add_up),
         TEST(a_deep_queue_silences_advice_to_the_host),
         TEST(gaps_of_a_record_with_holes_are_no_idleness),
         TEST(the_start_does_not_count),

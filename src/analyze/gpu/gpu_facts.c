@@ -317,27 +317,64 @@ static bool in_order(const struct gpu_work *w, const struct gpu_host_call *c)
     return c->name < w->call_names.n && strstr(w->names.items[w->call_names.items[c->name]].text, "Async");
 }
 
-static void walk_calls(struct gpu_facts *f)
+/* What calls and overheads take of a thread's time. */
+enum { IN_WAITS, IN_LAUNCHES, IN_ALLOCATION, IN_LOADING, IN_RECORDING, IN_FULL, THREAD_TIMES };
+struct thread_times {
+    double ns[THREAD_TIMES];
+};
+
+/* Threads run beside each other: their sum may be more than all of the time. The thread with most of it counts. */
+static double longest(const struct gpu_facts *f, const struct thread_times *of, int what)
+{
+    double most = 0;
+    for (size_t i = 0; i < f->work->threads.n; i++) most = fmax(most, of[i].ns[what]);
+    return fmin(most, f->wall);
+}
+
+static void walk_overheads(const struct gpu_facts *f, struct thread_times *of)
 {
     const struct gpu_work *w = f->work;
+    for (size_t i = 0; i < w->overheads.n; i++) {
+        const struct gpu_overhead *o = &w->overheads.items[i];
+        if (o->process != f->seen->process || !on_program(w, o)) continue;
+        double ns = within(f, o->start, o->ns), *in = of[o->thread].ns;
+        enum gpu_overhead_of what = overhead_of(o->what);
+        if (what == OF_LOADING) in[IN_LOADING] += ns;
+        if (what == OF_RECORDING) in[IN_RECORDING] += ns;
+        if (what == OF_QUEUE) in[IN_FULL] += ns;
+    }
+}
+
+static tare_status walk_calls(struct gpu_facts *f)
+{
+    const struct gpu_work *w = f->work;
+    struct thread_times *of = mem_new(w->threads.n + 1, sizeof *of);
+    if (!of) return error_nomem(w->err, "%zu threads", w->threads.n);
     for (size_t i = 0; i < w->calls.n; i++) {
         const struct gpu_host_call *c = &w->calls.items[i];
         double ns = within(f, c->start, c->duration);
-        if (c->process != f->seen->process || !(ns > 0)) continue;
-        if (c->class == CALL_SYNC) tally(&f->syncs, ns, 0);
-        if (c->class == CALL_LAUNCH) f->launch_calls += ns;
-        if (c->class == CALL_ALLOCATE && !in_order(w, c)) tally(&f->allocations, ns, 0);
-        if (c->class == CALL_LOAD) f->loading_ns += ns;
+        if (c->process != f->seen->process || !(ns > 0) || c->thread >= w->threads.n) continue;
+        double *in = of[c->thread].ns;
+        if (c->class == CALL_LAUNCH) in[IN_LAUNCHES] += ns;
+        if (c->class == CALL_LOAD) in[IN_LOADING] += ns;
+        if (c->class == CALL_SYNC) {
+            in[IN_WAITS] += ns;
+            f->syncs.count++;
+        }
+        if (c->class == CALL_ALLOCATE && !in_order(w, c)) {
+            in[IN_ALLOCATION] += ns;
+            f->allocations.count++;
+        }
     }
-    for (size_t i = 0; i < w->overheads.n; i++) {
-        const struct gpu_overhead *o = &w->overheads.items[i];
-        double ns = within(f, o->start, o->ns);
-        enum gpu_overhead_of of = overhead_of(o->what);
-        if (o->process != f->seen->process || !on_program(w, o)) continue;
-        if (of == OF_LOADING) f->loading_ns += ns;
-        if (of == OF_RECORDING) f->own_ns += ns;
-        if (of == OF_QUEUE) f->full_ns += ns;
-    }
+    walk_overheads(f, of);
+    f->syncs.ns = longest(f, of, IN_WAITS);
+    f->launch_calls = longest(f, of, IN_LAUNCHES);
+    f->allocations.ns = longest(f, of, IN_ALLOCATION);
+    f->loading_ns = longest(f, of, IN_LOADING);
+    f->own_ns = longest(f, of, IN_RECORDING);
+    f->full_ns = longest(f, of, IN_FULL);
+    mem_free(of);
+    return TARE_OK;
 }
 
 /* ---- all of it ---- */
@@ -383,8 +420,7 @@ tare_status gpu_facts_of(struct gpu_work *w, const struct gpu_op *ops, size_t n,
     out->deep = queue_deep(w, ops + first, end - first);
     out->kernel_p50 = median_kernel(ops + first, end - first);
     count_steps(out);
-    walk_calls(out);
-    return TARE_OK;
+    return walk_calls(out);
 }
 
 double gpu_facts_idle(const struct gpu_facts *f, const char *cause)

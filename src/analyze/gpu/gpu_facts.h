@@ -50,9 +50,9 @@ struct gpu_facts {
         tensor_ns; /* sums of time x estimated occupancy; of kernels on tensor cores by name */
     struct gpu_tally host_copies, pageable, on_device; /* on_device: from the card to itself */
     uint64_t to_device, to_host;
-    struct gpu_tally syncs, allocations;
+    struct gpu_tally syncs, allocations; /* times in calls: those of the thread with most of it */
     double loading_ns, own_ns,
-        full_ns;   /* code; our recording, on the program's threads; a full command buffer */
+        full_ns;   /* of such a thread, too: code; our recording; a full command buffer */
     bool complete; /* so little was lost that a gap is a gap */
     bool onnxruntime;
     struct gpu_metered meter;

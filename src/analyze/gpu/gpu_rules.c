@@ -259,10 +259,14 @@ static void rank_skew(struct gpu_judging *j)
     }
     double share = talking > 0 ? waiting / talking : NAN;
     if (!(skew > 1.1) && !(share > 0.5)) return;
+    const double gain = wall > 0 ? waiting / wall : NAN;
     struct run_finding *x =
-        START(j, wall > 0 ? waiting / wall : NAN,
-              "ranks wait for one another: the longest computing time is %s times the shortest",
-              show_number(skew).s);
+        isfinite(skew)
+            ? START(j, gain,
+                    "ranks wait for one another: the longest computing time is %s times the shortest",
+                    show_number(skew).s)
+            : START(j, gain, "ranks wait for one another: %s of the time in which they communicate",
+                    show_percent(share).s);
     EVIDENCE(j, x, {"compute_skew", skew}, {"waiting_of_communication", share},
              {"ranks", (double)job->ranks.n});
     const struct gpu_rank *slowest =
@@ -443,7 +447,7 @@ static void own_cost(struct gpu_judging *j)
 {
     double share = of_wall(j->f, j->f->own_ns);
     if (!(share >= 0.05)) return;
-    struct run_finding *x = START(j, share, "recording itself took %s of the time on the program's threads",
+    struct run_finding *x = START(j, share, "recording itself took %s of the time on a thread of the program",
                                   show_percent(share).s);
     EVIDENCE(j, x, {"time_share", share});
 }
