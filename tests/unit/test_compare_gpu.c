@@ -322,6 +322,55 @@ static void busy_may_be_unknown(void **state)
     }
 }
 
+/* Each rank calls its card 0: rank goes to rank, whatever the order, and what has no counterpart is told. */
+static void ranks_with_cards_of_one_number(void **state)
+{
+    struct making m = {.steps = 60, .kernels = 2, .sd = 0.02, .name = "k"};
+    struct gpu_series a, b;
+    struct compare_gpu in = {.base = &a, .new_ = &b, .rule = COMPARE_GPU_RULE_INIT};
+    struct comparison c;
+    (void)state;
+    seed = 12;
+    make(&a, &m);
+    make(&b, &m);
+    struct gpu_series_card of_a[] = {a.cards[0], a.cards[0], a.cards[0]}, of_b[] = {b.cards[0], b.cards[0]};
+    of_a[0].rank = 1;
+    of_a[1].rank = of_a[2].rank = 2;
+    of_b[0].rank = 2;
+    of_b[1].rank = 3;
+    a.cards = of_a;
+    b.cards = of_b;
+    a.n_cards = 3;
+    b.n_cards = 2;
+    assert_int_equal(comparison_init(&c, "steps", NULL), TARE_OK);
+    assert_int_equal(compare_gpu(&c, &in, NULL), TARE_OK);
+    assert_int_equal(c.cases.n, 1);
+    assert_string_equal(c.cases.at[0]->name, "gpu 0 of rank 1");
+    assert_int_equal(c.unmatched.n, 3);
+    assert_string_equal(c.unmatched.at[0]->name, "gpu 0 of rank 0");
+    assert_string_equal(c.unmatched.at[1]->name, "gpu 0 of another process of rank 1");
+    assert_string_equal(c.unmatched.at[2]->name, "gpu 0 of rank 2");
+    comparison_release(&c);
+    b.n_cards = 1;
+    b.cards[0].rank = 0; /* a program alone, beside a job */
+    assert_int_equal(comparison_init(&c, "steps", NULL), TARE_OK);
+    assert_int_equal(compare_gpu(&c, &in, NULL), TARE_OK);
+    assert_int_equal(c.cases.n, 1);
+    assert_string_equal(c.cases.at[0]->name, "gpu 0 of rank 0");
+    assert_int_equal(c.unmatched.n, 2); /* two of base, none of new */
+    assert_string_equal(c.unmatched.at[1]->side, "base");
+    comparison_release(&c);
+    b.cards[0].rank = 2;
+    a.n_cards = 1; /* ranks 0 and 1, each the only one: the same card */
+    assert_int_equal(comparison_init(&c, "steps", NULL), TARE_OK);
+    assert_int_equal(compare_gpu(&c, &in, NULL), TARE_OK);
+    assert_string_equal(c.cases.at[0]->name, "gpu 0");
+    assert_int_equal(c.unmatched.n, 0);
+    comparison_release(&c);
+    gpu_series_release(&a);
+    gpu_series_release(&b);
+}
+
 static void memory_may_run_out(void **state)
 {
     struct making m = {.steps = 70, .kernels = 2, .sd = 0.02, .name = "k"};
@@ -358,7 +407,7 @@ int main(void)
         cmocka_unit_test(a_faster_program_is_improved), cmocka_unit_test(too_few_steps),
         cmocka_unit_test(kernels_of_one_side), cmocka_unit_test(limits_say_what_fails),
         cmocka_unit_test(without_steps), cmocka_unit_test(busy_may_be_unknown),
-        cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(ranks_with_cards_of_one_number), cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

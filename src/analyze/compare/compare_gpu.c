@@ -436,11 +436,62 @@ static void tell_steps(struct comparing *k, const struct gpu_series_card *a, con
             a->found_by, b->found_by);
 }
 
+/* ---- cards ---- */
+
+static size_t count_cards(const struct gpu_series *in, uint32_t number)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < in->n_cards; i++) n += in->cards[i].number == number;
+    return n;
+}
+
+static const struct gpu_series_card *find_card(const struct gpu_series *in, uint32_t number, uint64_t rank)
+{
+    for (size_t i = 0; i < in->n_cards; i++)
+        if (in->cards[i].number == number && in->cards[i].rank == rank) return &in->cards[i];
+    return NULL;
+}
+
+static const struct gpu_series_card *first_card(const struct gpu_series *in, uint32_t number)
+{
+    for (size_t i = 0; i < in->n_cards; i++)
+        if (in->cards[i].number == number) return &in->cards[i];
+    return NULL;
+}
+
+/* The ranks of a job may each call their card 0: then only the rank tells which is which. The only one of its number in
+ * both is the same, whatever is said of ranks; the only one, of a program that is no job, goes with the first of
+ * several. Of several with one number and rank the first is taken, and the others have no counterpart. */
+static const struct gpu_series_card *counterpart(const struct gpu_series *own, const struct gpu_series *other,
+                                                 const struct gpu_series_card *card)
+{
+    uint32_t number = card->number;
+    const struct gpu_series_card *there = first_card(other, number), *same = NULL;
+    bool alone = count_cards(own, number) == 1, alone_there = count_cards(other, number) == 1;
+    if (!there || (alone && alone_there)) return there;
+    if (find_card(own, number, card->rank) == card) same = find_card(other, number, card->rank);
+    if (same) return same;
+    if (alone && !card->rank) return there;
+    bool is_taken = find_card(own, number, 0) != NULL;
+    return alone_there && !there->rank && !is_taken && first_card(own, number) == card ? there : NULL;
+}
+
+static const char *name_of(struct comparison *c, const struct gpu_series *own,
+                           const struct gpu_series_card *card)
+{
+    bool alone = count_cards(own, card->number) == 1,
+         first = find_card(own, card->number, card->rank) == card;
+    if (!alone && card->rank)
+        return arena_printf(&c->arena, "gpu %u of %srank %llu", card->number,
+                            first ? "" : "another process of ", (unsigned long long)(card->rank - 1));
+    return arena_printf(&c->arena, "gpu %u%s", card->number, first ? "" : " of another process");
+}
+
 /* Without steps in one of them, both are compared without. */
 static tare_status add_card(struct comparing *k, const struct gpu_series_card *a,
                             const struct gpu_series_card *b)
 {
-    k->to = comparison_add_case(k->c, arena_printf(&k->c->arena, "gpu %u", a->number));
+    k->to = comparison_add_case(k->c, name_of(k->c, k->in->base, a));
     if (!k->to) return compare_no_memory(k->err);
     tell_steps(k, a, b);
     tare_status s = k->to->pairs.v ? add_steps(k, a, b) : add_totals(k, a, b);
@@ -486,19 +537,12 @@ static void describe(struct comparison *c, const struct compare_gpu *in)
         "heat, neighbours) is not in the intervals");
 }
 
-static const struct gpu_series_card *find_card(const struct gpu_series *in, uint32_t number)
-{
-    for (size_t i = 0; i < in->n_cards; i++)
-        if (in->cards[i].number == number) return &in->cards[i];
-    return NULL;
-}
-
 static void tell_other_cards(struct comparison *c, const char *side, const struct gpu_series *own,
                              const struct gpu_series *other)
 {
     for (size_t i = 0; i < own->n_cards; i++)
-        if (!find_card(other, own->cards[i].number))
-            comparison_add_unmatched(c, side, arena_printf(&c->arena, "gpu %u", own->cards[i].number));
+        if (!counterpart(own, other, &own->cards[i]))
+            comparison_add_unmatched(c, side, name_of(c, own, &own->cards[i]));
 }
 
 tare_status compare_gpu(struct comparison *c, const struct compare_gpu *in, tare_error *err)
@@ -507,8 +551,8 @@ tare_status compare_gpu(struct comparison *c, const struct compare_gpu *in, tare
     tare_status s = TARE_OK;
     describe(c, in);
     for (size_t i = 0; i < in->base->n_cards && s == TARE_OK; i++) {
-        const struct gpu_series_card *a = &in->base->cards[i], *b = find_card(in->new_, a->number);
-        if (b && find_card(in->base, a->number) == a) s = add_card(&k, a, b);
+        const struct gpu_series_card *a = &in->base->cards[i], *b = counterpart(in->base, in->new_, a);
+        if (b) s = add_card(&k, a, b);
     }
     tell_other_cards(c, "base", in->base, in->new_);
     tell_other_cards(c, "new", in->new_, in->base);

@@ -166,6 +166,7 @@ static tare_status fill_card(struct series *s, const struct gpu_seen_card *from)
     struct arena *a = &s->to->arena;
     double *copy_ns = NULL;
     c->number = (uint32_t)from->out.number;
+    c->rank = s->w->processes.items[from->process].rank;
     c->name = arena_str(a, from->out.name);
     c->wall_ns = from->out.wall_ns.v;
     c->all_busy_ns = from->out.busy_ns.v;

@@ -18,6 +18,7 @@ struct gpu_series_kernel {
 
 struct gpu_series_card {
     uint32_t number;
+    uint64_t rank;        /* of its process in the job, + 1; 0: not told */
     const char *name;     /* model; NULL: not told */
     const char *found_by; /* as gpu_steps has it; NULL: no steps */
     const char *step_name;
