@@ -115,6 +115,19 @@ static void decode(struct making *m)
     decode_buffer(&m->b, &m->c, m->buffer, m->n);
 }
 
+/* Flushes are the price of recording; a queue that is full, and the making of code, are the program's own. */
+static void the_price_of_recording(void **state)
+{
+    static const uint32_t whats[] = {GPU_OVERHEAD_COMPILER, GPU_OVERHEAD_LAZY_LOAD,
+                                     GPU_OVERHEAD_COMMAND_BUFFER, GPU_OVERHEAD_FLUSH};
+    struct making *m = *state;
+    uint64_t n = sizeof whats / sizeof *whats;
+    for (uint64_t i = 0; i < n; i++)
+        set(add_timed(m, CUPTI_OVERHEAD, 24, T + 100 * i, T + 100 * i + 7 + i), 4, whats[i], 4);
+    decode_buffer(&m->b, &m->c, m->buffer, m->n);
+    assert_int_equal(m->b.overhead_ns, 7 + n - 1);
+}
+
 /* ---- kinds ---- */
 
 static void put_each_kind(struct making *m)
@@ -454,6 +467,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(every_kind_is_booked),
+        TEST(the_price_of_recording),
         TEST(pools_are_told_apart_from_their_pieces),
         TEST(more_names_than_are_kept),
         TEST(times_that_cannot_be_are_counted),
