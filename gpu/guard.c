@@ -3,7 +3,7 @@
  * CUPTI's buffers away or switch kinds off, and nothing tells us. So when no operation has come for a while, CUPTI
  * calls us at launches, which costs nothing while there are none. Launches a second old without a record: the buffers
  * are taken back, and the time since the last record is a HOLE. Nobody says what it held; a reader drops it if a late
- * record starts within it, for then only a long kernel ran. With --gpu-graphs auto it also looks at what CUPTI says it
+ * record runs within it, for then only a long kernel ran. With --gpu-graphs auto it also looks at what CUPTI says it
  * costs. */
 #include <stdatomic.h>
 #include <string.h>

@@ -146,15 +146,13 @@ static int record(void)
     return result;
 }
 
+/* Whether anything was taken from us only a reader can tell, by what comes late (gpu_missing.c): it tells of HOLEs. */
 void inject_again(void)
 {
     int result = record();
     nvtx_use(&cupti);
-    if (result == CUPTI_OK)
-        book_note(&book, "launches were seen and nothing of them was recorded: another tool in the process took "
-                         "CUPTI's buffers; they are taken back");
-    else
-        book_note(&book, "another tool in the process took CUPTI's buffers; they cannot be had back: error %d", result);
+    if (result != CUPTI_OK)
+        book_note(&book, "launches were seen, nothing was recorded, and CUPTI takes no buffers: error %d", result);
 }
 
 /* The order is CUPTI's: the kind of thread numbers and the buffers are settled before anything is enabled,

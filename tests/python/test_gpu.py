@@ -276,7 +276,7 @@ def test_another_tool_takes_the_buffers(recorded):
     p = recorded("stay", fault="taken")
     (device,) = p["devices"]
     assert p["kernels"][0]["count"] == 2, "before and after"
-    assert p["lost"]["holes"] == 1 and "taken back" in notes(p)
+    assert p["lost"]["holes"] == 1 and "launches were seen" not in notes(p), "told by the hole, which a late record can undo"
     assert device["unrecorded_ns"] == pytest.approx(p["lost"]["hole_ns"], rel=0.05) and device["unrecorded_ns"] > 1e9
     idle = sum(i["ns"] for i in device["idle"])
     assert idle + device["busy_ns"] + device["unrecorded_ns"] == pytest.approx(device["wall_ns"], abs=20)

@@ -360,6 +360,29 @@ static void a_hole_that_was_none(void **state)
     gpu_profile_release(&p);
 }
 
+/* So it did if it began before, beside the last one that was recorded in time. One that ends where the hole begins, but
+ * for the clocks, says nothing. */
+static void a_hole_beside_a_long_kernel(void **state)
+{
+    struct making *m = *state;
+    for (int ran_on = 0; ran_on < 2; ran_on++) {
+        struct gpu_profile p;
+        if (ran_on) {
+            assert_int_equal(tear_down(state), 0);
+            assert_int_equal(set_up(state), 0);
+            m = *state;
+        }
+        begin(m);
+        kernel(m, 1, 10, 110, 11);
+        kernel(m, 2, 50, ran_on ? 9000 : 112, 21);
+        hole(m, 110, 6000);
+        kernel(m, 3, 9100, 9200, 11);
+        analyse(m, &p);
+        assert_int_equal(p.lost.holes, !ran_on);
+        gpu_profile_release(&p);
+    }
+}
+
 /* The second launch of a graph has no record: how busy the GPU was is not known. The last one was on its way when the
  * record ended. */
 static void a_graph_without_records(void **state)
@@ -431,6 +454,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(two_blocks_of_one_process, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_hole_is_not_idle, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_hole_that_was_none, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_hole_beside_a_long_kernel, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_step_with_a_hole, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_graph_without_records, set_up, tear_down),
         cmocka_unit_test_setup_teardown(communication_by_what_hides_it, set_up, tear_down),

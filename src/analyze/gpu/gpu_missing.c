@@ -3,33 +3,34 @@
  * graphs that were launched and of which nothing was recorded. */
 #include "analyze/gpu/gpu_work.h"
 
-/* An operation that starts within a hole came late, but it came: a long kernel ran, and nothing was taken from us. */
-static bool is_void(const struct gpu_work *w, const struct gpu_hole *h)
+#define CLOCKS_NS UINT64_C(1000000) /* a hole, which begins where the last record ends, is told by another clock */
+
+/* An operation that ran within a hole came late, but it came: a long kernel ran, and nothing was taken from us. Both
+ * lists are in the order of time: what began before a hole is walked once. */
+static void find_void_holes(struct gpu_work *w, const struct gpu_seen_card *c)
 {
-    for (size_t i = 0; i < w->cards.n; i++) {
-        const struct gpu_seen_card *c = &w->cards.items[i];
-        const struct gpu_op *ops = w->ops.items + c->first_op;
-        size_t low = 0, high = c->process == h->process ? c->n_ops : 0;
-        while (low < high) { /* the first that starts behind its begin */
-            size_t middle = low + (high - low) / 2;
-            if (ops[middle].start < h->start)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        if (c->process == h->process && low < c->n_ops && ops[low].start < h->end) return true;
+    const struct gpu_op *ops = w->ops.items + c->first_op;
+    uint64_t reach = 0; /* the latest end of those before `at` */
+    size_t at = 0;
+    for (size_t i = 0; i < w->holes.n; i++) {
+        struct gpu_hole *h = &w->holes.items[i];
+        if (h->process != c->process) continue;
+        for (; at < c->n_ops && ops[at].start < h->start; at++)
+            if (ops[at].end > reach) reach = ops[at].end;
+        bool into = reach > h->start && reach - h->start > CLOCKS_NS;
+        if (into || (at < c->n_ops && ops[at].start < h->end)) h->is_void = true;
     }
-    return false;
 }
 
 /* One that goes on is told again, longer: of those that overlap one is left. */
 static void drop_void_holes(struct gpu_work *w)
 {
     size_t kept = 0;
+    for (size_t i = 0; i < w->cards.n; i++) find_void_holes(w, &w->cards.items[i]);
     for (size_t i = 0; i < w->holes.n; i++) {
         const struct gpu_hole h = w->holes.items[i];
         struct gpu_hole *last = kept ? &w->holes.items[kept - 1] : NULL;
-        if (is_void(w, &h)) continue;
+        if (h.is_void) continue;
         if (last && last->process == h.process && h.start <= last->end)
             last->end = h.end > last->end ? h.end : last->end;
         else

@@ -464,7 +464,7 @@ static tare_status add_rank(struct gpu_work *w, uint32_t process, const struct g
 
 static tare_status add_hole(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
-    struct gpu_hole h = {r->HOLE.start, r->HOLE.start + r->HOLE.duration, process};
+    struct gpu_hole h = {r->HOLE.start, r->HOLE.start + r->HOLE.duration, process, false};
     if (!is_sane(w, r->HOLE.start, r->HOLE.duration)) return TARE_OK;
     return vec_push(&w->holes, h, w->err);
 }

@@ -111,6 +111,7 @@ struct gpu_window { /* a step */
 struct gpu_hole {
     uint64_t start, end;
     uint32_t process;
+    bool is_void; /* an operation ran in it */
 };
 
 struct gpu_seen_process {
