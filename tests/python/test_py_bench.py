@@ -298,17 +298,28 @@ def test_load_patterns_launches_and_baselines(py):
     assert "encode" in done.stdout
 
 
+COUNTED = """
+calls = 0
+
+def counted(texts):
+    global calls
+    calls += 1
+    if calls == 200:
+        open("enough", "w").close()
+    return encode(texts)
+"""
+
+
 def test_an_interruption_keeps_what_was_measured_and_leaves_no_process(build, package, tmp_path, clean_env):
-    (tmp_path / "embed.py").write_text(EMBED)
+    (tmp_path / "embed.py").write_text(EMBED + COUNTED)
     (tmp_path / "texts.txt").write_text("a\n")
     env = {**clean_env, "PYTHONPATH": str(package), "TARE_PYTHON": sys.executable}
-    with subprocess.Popen([build / "tare", "bench", "py:embed.py:encode", "--inputs", "texts.txt", "--budget", "60s", "--precision", "0.0001",
-                           "--json", "--no-save"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tare:
+    with subprocess.Popen([build / "tare", "bench", "py:embed.py:counted", "--inputs", "texts.txt", "--budget", "60s", "--precision", "0.0001",
+                           "--warmup", "3", "--json", "--no-save"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tare:
         deadline = time.time() + 60
-        while not children(tare.pid) and time.time() < deadline:
+        while not (tmp_path / "enough").exists() and time.time() < deadline:
             time.sleep(0.05)
         worker = children(tare.pid)[0]
-        time.sleep(1.5)
         tare.send_signal(signal.SIGINT)
         out, said = tare.communicate(timeout=60)
     assert tare.returncode == 0, said
