@@ -63,11 +63,17 @@ static bool is_wanted(const struct call_set *c, const char *name)
     return false;
 }
 
+/* What switches single calls; NULL before CUDA 12.5. */
+typedef int set_call_fn(uint32_t id, uint8_t on);
+static set_call_fn *single_switch(const struct call_set *c)
+{
+    return c->kind == CUPTI_RUNTIME ? cupti.enable_runtime_api : cupti.enable_driver_api;
+}
+
 /* Those that are wanted, or all the others. */
 static void set_calls(const struct call_set *c, bool wanted, bool on)
 {
-    int (*set)(uint32_t, uint8_t) =
-        c->kind == CUPTI_RUNTIME ? cupti.enable_runtime_api : cupti.enable_driver_api;
+    set_call_fn *set = single_switch(c);
     for (uint32_t id = 1; id < CALL_IDS; id++) {
         const char *name = NULL;
         if (cupti.callback_name(c->domain, id, &name) != CUPTI_OK || !name) break;
@@ -79,7 +85,7 @@ static void set_calls(const struct call_set *c, bool wanted, bool on)
  * less the others. At the end those are as they were before: other tools count on it. */
 static void enable_calls(const struct call_set *c, bool late)
 {
-    bool single = c->kind == CUPTI_RUNTIME ? cupti.enable_runtime_api : cupti.enable_driver_api;
+    bool single = single_switch(c);
     if (single && !late)
         set_calls(c, true, true);
     else if (single || c->or_all) /* before CUDA 12.5: all or none */
@@ -89,7 +95,7 @@ static void enable_calls(const struct call_set *c, bool late)
 
 static void disable_calls(const struct call_set *c, bool late)
 {
-    bool single = c->kind == CUPTI_RUNTIME ? cupti.enable_runtime_api : cupti.enable_driver_api;
+    bool single = single_switch(c);
     if (single && !late) set_calls(c, true, false);
     if (single && late) set_calls(c, false, true);
     if (late || !single) cupti.disable(c->kind);

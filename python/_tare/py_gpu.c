@@ -84,8 +84,9 @@ static PyObject *gpu_push(PyObject *Py_UNUSED(self), PyObject *args)
 
 static PyObject *gpu_pop(PyObject *Py_UNUSED(self), PyObject *module)
 {
-    if (!is_loaded()) return NULL;
-    library.pop(PyObject_IsTrue(module) == 1);
+    int of_module = is_loaded() ? PyObject_IsTrue(module) : -1;
+    if (of_module < 0) return NULL;
+    library.pop(of_module);
     Py_RETURN_NONE;
 }
 

@@ -51,7 +51,10 @@ def _record_all(document: dict[str, Any], calls: dict[str, Callable[[], Any]]) -
         median = (case.get("latency_ns") or {}).get("p50")
         ns = median.get("value") if median else None
         runs = min(_MOST, max(_LEAST, int(_PASS_S * 1e9 / ns))) if ns else _LEAST
-        found = _record_case(calls[case["name"]], runs, document["host"]["gpus"])
+        try:
+            found = _record_case(calls[case["name"]], runs, document["host"]["gpus"])
+        except Exception as error:  # the program's: what was measured before is not lost by a look at it
+            found = f"a call that was to be recorded failed: {type(error).__name__}: {error}"
         if isinstance(found, str):
             case.setdefault("unknown", {})["gpu"] = found
         else:

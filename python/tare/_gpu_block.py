@@ -52,10 +52,12 @@ class gpu(_answers.Shown):  # noqa: N801 - used like a function: with tare.gpu()
         self._kept = None if path is None else os.path.abspath(os.fspath(path))
         self._names = {"modules": modules, "ops": ops}
         self._calls = calls or self._named  # a kernel is joined to what launched it by the call
+        self._forget: Callable[[], Any] = lambda: None
         self._what = GRAPHS[graphs] | (0 if self._calls else WITHOUT_CALLS)
         self._clear()
 
     def _clear(self) -> None:
+        self._forget()  # the trace of the block before, unless it was to be kept
         self.path: str | None = None
         self.seconds = 0.0
         self._document: dict[str, Any] | None = None
@@ -131,7 +133,7 @@ class gpu(_answers.Shown):  # noqa: N801 - used like a function: with tare.gpu()
 
     def _temporary(self) -> str:
         folder = tempfile.mkdtemp(prefix="tare-gpu-")
-        weakref.finalize(self, _remove, folder, os.getpid())
+        self._forget = weakref.finalize(self, _remove, folder, os.getpid())
         return os.path.join(folder, "gpu.tare")
 
     def _end(self, lock: threading.Lock) -> str | None:

@@ -169,9 +169,11 @@ def test_as_a_decorator(program):
         def step(x):
             "doc"
             return x + 1
-        print(json.dumps([step(1), step.__name__, g.kernels[0]["count"], step(2), g.kernels[0]["count"]]))
+        said = [step(1), step.__name__, g.kernels[0]["count"]]
+        first = g.path
+        print(json.dumps([*said, step(2), g.kernels[0]["count"], os.path.exists(os.path.dirname(first)), os.path.exists(g.path)]))
     """)
-    assert said == [2, "step", 100, 3, 100]
+    assert said == [2, "step", 100, 3, 100, False, True], "thousands of calls leave one trace, not thousands"
 
 
 def test_a_fork_in_the_block(program):
@@ -301,6 +303,19 @@ def test_a_bench_beside_another_tool(program):
         print(json.dumps([run.cases[0]["gpu"], run.cases[0].reasons["gpu"], [f["action"] for f in run.findings if f["id"] == "machine.gpu-unseen"]]))
     """, fault="busy")
     assert said[0] is None and "Some Profiler" in said[1] and "Some Profiler" in said[2][0]
+
+
+def test_a_bench_whose_recorded_call_fails(program):
+    """What was measured is not lost by a look at it afterwards."""
+    said = program("""
+        from tare import _gpu
+        _gpu.is_open = lambda: True
+        def work(x):
+            if _gpu.recording: raise MemoryError("no more")
+        run = tare.bench(work, [1], budget=0.05)
+        print(json.dumps([run.cases[0]["samples"] > 3, run.cases[0]["gpu"], run.cases[0].reasons["gpu"]]))
+    """)
+    assert said == [True, None, "a call that was to be recorded failed: MemoryError: no more"]
 
 
 def test_a_bench_of_graphs_that_were_not_recorded(program):
