@@ -119,12 +119,6 @@ static struct span steady_span(const struct gpu_work *w, const struct gpu_op *op
     return s;
 }
 
-static int by_length(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* Steps that lie within steady time; of a few thousand their spread. */
 static void count_steps(struct gpu_facts *f)
 {
@@ -138,9 +132,7 @@ static void count_steps(struct gpu_facts *f)
         f->steps++;
         if (n < MOST) ns[n++] = x->end - x->start;
     }
-    if (!n) return;
-    qsort(ns, n, sizeof *ns, by_length);
-    f->step_ns = (struct gpu_spread){true, ns[(n - 1) / 2], ns[(size_t)((double)(n - 1) * 0.95)], ns[n - 1]};
+    f->step_ns = gpu_spread_of(ns, n);
 }
 
 /* ---- kernels ---- */
@@ -271,10 +263,7 @@ static double median_kernel(const struct gpu_op *ops, size_t n)
     size_t got = 0, step = n / MOST + 1;
     for (size_t i = 0; i < n && got < MOST; i += step)
         if (ops[i].kind != WORK_COPY) ns[got++] = ops[i].end - ops[i].start;
-    if (!got) return NAN;
-    qsort(ns, got, sizeof *ns, by_length);
-    const size_t middle = (got - 1) / 2;
-    return (double)ns[middle];
+    return got ? (double)gpu_spread_of(ns, got).p50 : NAN;
 }
 
 /* ---- the queue ---- */

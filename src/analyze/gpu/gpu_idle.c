@@ -244,7 +244,7 @@ static int by_length(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static struct gpu_spread spread_of(uint64_t *v, size_t n)
+struct gpu_spread gpu_spread_of(uint64_t *v, size_t n)
 {
     if (!n) return (struct gpu_spread){0};
     qsort(v, n, sizeof *v, by_length);
@@ -265,8 +265,8 @@ static void spread_launches(const struct idle *d, struct gpu_card *out)
         launch[n] = op->start > c->start ? op->start - c->start : 0;
         call[n++] = c->duration;
     }
-    out->launch_ns = spread_of(launch, n);
-    out->call_ns = spread_of(call, n);
+    out->launch_ns = gpu_spread_of(launch, n);
+    out->call_ns = gpu_spread_of(call, n);
 }
 
 /* How many operations wait on their way when the next is launched: of a few thousand launches, evenly taken. Those that
@@ -291,7 +291,7 @@ static void spread_queue(const struct idle *d, struct gpu_card *out)
         }
         depth[n++] = waiting;
     }
-    out->queue = spread_of(depth, n);
+    out->queue = gpu_spread_of(depth, n);
 }
 
 /* Graphs ran of which nothing is known: how busy it was is not, either, and no gap is sure to be one. */

@@ -200,6 +200,7 @@ bool gpu_origin_is_range(const struct gpu_work *w,
 /* gpu_idle.c: busy and idle time of each device, by cause. */
 tare_status gpu_work_idle(struct gpu_work *w);
 tare_status gpu_idle_of(struct gpu_work *w, const struct gpu_op *ops, size_t n, struct gpu_card *out);
+struct gpu_spread gpu_spread_of(uint64_t *v, size_t n); /* sorts them; none: not known */
 
 /* gpu_facts.c: what the recording itself cost, by CUPTI's own account. */
 tare_status gpu_work_self(struct gpu_work *w);
