@@ -446,7 +446,7 @@ tare_status kineto_convert(struct inflow *from, const char *name, const char *to
     tare_status s = trace_out_open(&i.to, to, err);
     if (s < 0) return s;
     s = json_pull_init(&i.json, (struct json_source){name, inflow_read, from}, TEXT_MOST, err);
-    if (s == TARE_OK) s = kineto_host_new(&i.host, folder_of(to, folder, sizeof folder), err);
+    if (s == TARE_OK) s = kineto_host_new(&i.host, name, folder_of(to, folder, sizeof folder), err);
     if (s == TARE_OK) s = convert(&i);
     kineto_host_free(i.host);
     json_pull_release(&i.json);

@@ -64,7 +64,7 @@ void kineto_event_release(struct kineto_event *e);
 tare_status kineto_event_read(struct kineto_event *e, struct json_pull *p, tare_error *err);
 
 struct kineto_host;
-tare_status kineto_host_new(struct kineto_host **out, const char *folder, tare_error *err);
+tare_status kineto_host_new(struct kineto_host **out, const char *file, const char *folder, tare_error *err);
 void kineto_host_free(struct kineto_host *h);
 tare_status kineto_host_add(struct kineto_host *h, const struct kineto_event *e, struct kineto_counts *counts,
                             tare_error *err);

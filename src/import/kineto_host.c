@@ -38,6 +38,7 @@ struct open_range {
 };
 
 struct kineto_host {
+    const char *file; /* for errors; borrowed */
     struct spill_sort *sort;
     struct arena arena;
     struct map_str names; /* -> index + 1 */
@@ -63,10 +64,11 @@ static int by_time(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-tare_status kineto_host_new(struct kineto_host **out, const char *folder, tare_error *err)
+tare_status kineto_host_new(struct kineto_host **out, const char *file, const char *folder, tare_error *err)
 {
     struct kineto_host *h = mem_new(1, sizeof *h);
     if (!h) return error_nomem(err, "events of the host");
+    h->file = file;
     h->arena = (struct arena)ARENA_INIT;
     h->path = (struct buf)BUF_INIT;
     struct spill_options o = {sizeof(struct item), BLOCK, by_time, folder};
@@ -121,7 +123,7 @@ static tare_status thread_index(struct kineto_host *h, int64_t tid, uint32_t *ou
 {
     uint64_t *at;
     if (h->threads.n >= THREADS_MOST && !map_u64_find(&h->thread_numbers, (uint64_t)tid))
-        return error_set(err, TARE_FORMAT, "more than %d threads", THREADS_MOST);
+        return error_set(err, TARE_FORMAT, "%s: events of more than %d threads", h->file, THREADS_MOST);
     tare_status s = map_u64_ref(&h->thread_numbers, (uint64_t)tid, &at, err);
     if (s == TARE_OK && !*at) {
         s = vec_push(&h->threads, ((struct host_thread){(uint32_t)tid, ""}), err);
