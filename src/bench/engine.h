@@ -9,6 +9,7 @@
 #include "core/rng.h"
 #include "core/stats.h"
 #include "core/vec.h"
+#include "probe/gpu_card.h"
 #include "probe/procstat.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -21,6 +22,7 @@ struct bench_machine {
     void (*pause_until)(uint64_t ns); /* may come back early */
     struct known_u64 (*rss)(void);
     struct known_u64 (*available)(void); /* memory */
+    void (*gpu)(struct gpu_own *out);    /* memory that this process has there */
 };
 extern struct bench_machine bench_machine;              /* what is used */
 extern const struct bench_machine bench_machine_system; /* what it is reset to */
@@ -73,6 +75,8 @@ struct memory_track {
     int64_t grown;     /* since warm-up */
     double share_sum;  /* of the readings after slices */
     uint64_t readings;
+    bool on_gpu; /* then: */
+    struct gpu_own gpu_before, gpu_loaded;
 };
 
 enum stopped {

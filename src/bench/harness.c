@@ -10,6 +10,7 @@
 #include "bench/engine.h"
 #include "bench/steady.h"
 #include "core/buf.h"
+#include "subject/ort_session.h"
 
 enum {
     BLOCK_MOST = 32,
@@ -189,6 +190,11 @@ tare_status case_turn(struct bench *b, struct case_work *w, tare_error *err)
     return s;
 }
 
+static void read_gpu(const struct case_work *w, struct gpu_own *out)
+{
+    if (w->memory.on_gpu) bench_machine.gpu(out);
+}
+
 /* Memory is read before loading and after the warm-up: what lies between is the case's share. */
 static tare_status load_case(struct bench *b, size_t index, tare_error *err)
 {
@@ -202,6 +208,8 @@ static tare_status load_case(struct bench *b, size_t index, tare_error *err)
     bench_tell(b, w, "loading");
     tare_status s = memory_before(&w->memory, c->subject, b->base_rss, err);
     if (s < 0) return s;
+    w->memory.on_gpu = ort_provider_memory(w->params.provider) != NULL;
+    read_gpu(w, &w->memory.gpu_before);
     uint64_t start = bench_machine.now();
     struct case_record to = {b->run, &w->params_used};
     s = c->subject->ops->prepare(c->subject, &w->params, &to, &w->instance, &inner);
@@ -210,6 +218,7 @@ static tare_status load_case(struct bench *b, size_t index, tare_error *err)
     if ((s = first_run(b, w, err)) < 0 || (s = warm_up(b, w, err)) < 0 ||
         (s = memory_loaded(&w->memory, c->subject, err)) < 0)
         return s;
+    read_gpu(w, &w->memory.gpu_loaded);
     uint64_t peak = w->usage.sum.rss_peak;
     w->usage = (struct usage){.sum = {.rss_peak = peak}}; /* only the measured runs count, but for the peak */
     int64_t units = b->plan->per_run;

@@ -43,8 +43,14 @@ static struct known_u64 available(void)
     return memory_available("");
 }
 
-const struct bench_machine bench_machine_system = {clock_raw_ns, pause_until, rss, available};
-struct bench_machine bench_machine = {clock_raw_ns, pause_until, rss, available};
+static void gpu(struct gpu_own *out)
+{
+    static struct nvml nvml;
+    gpu_own_read(&nvml, out, "");
+}
+
+const struct bench_machine bench_machine_system = {clock_raw_ns, pause_until, rss, available, gpu};
+struct bench_machine bench_machine = {clock_raw_ns, pause_until, rss, available, gpu};
 
 /* ---- memory: what it grew by from before a case's loading, and during the case's own slices ---- */
 

@@ -318,6 +318,37 @@ static tare_status put_memory(struct bench *b, struct run_case *c, const struct 
     return put_growth(b, c, w, err);
 }
 
+static uint64_t bytes_on(const struct gpu_own *own, unsigned index)
+{
+    for (unsigned i = 0; i < own->n; i++)
+        if (own->card[i].index == index) return own->card[i].bytes;
+    return 0;
+}
+
+/* By the driver: the runtime's libraries, its context, and the cases loaded before are in both numbers, and what lies
+ * between them is the case's own. What its runs free before they end is not seen. */
+static tare_status put_gpu_memory(struct bench *b, struct run_case *c, const struct case_work *w,
+                                  tare_error *err)
+{
+    const struct gpu_own *before = &w->memory.gpu_before, *loaded = &w->memory.gpu_loaded;
+    if (!w->memory.on_gpu) return TARE_OK;
+    for (unsigned i = 0; i < loaded->n; i++) {
+        struct run_gpu_device *d = run_add_gpu_device(b->run, c);
+        if (!d) return error_nomem(err, "case %s", c->name);
+        unsigned index = loaded->card[i].index;
+        uint64_t had = bytes_on(before, index), has = loaded->card[i].bytes;
+        d->index = known_u64(index);
+        for (size_t g = 0; g < b->run->host.gpus.n; g++)
+            if (b->run->host.gpus.at[g]->index.v == index) d->name = b->run->host.gpus.at[g]->name;
+        d->memory_before = known_u64(had);
+        d->memory_peak = known_u64(has > had ? has : had);
+    }
+    c->gpu.known = loaded->n > 0;
+    const char *why = loaded->why[0] ? loaded->why : "NVML finds this process on no GPU";
+    if (loaded->why[0] || !loaded->n) run_unknown(b->run, &c->unknown, "gpu.devices", "%s", why);
+    return TARE_OK;
+}
+
 /* What the machine did not tell gets a reason instead of a 0, which would read as "nothing was stolen". */
 static void put_cpu(struct bench *b, struct run_case *c, const struct case_work *w)
 {
@@ -408,7 +439,8 @@ tare_status record_case(struct bench *b, struct case_work *w, tare_error *err)
     c->load_ns = known_u64(w->load_ns);
     c->first_run_ns = known_u64(w->first_run_ns);
     tare_status s = put_times(b, c, w, err);
-    if (s < 0 || (s = put_memory(b, c, w, err)) < 0 || (s = outliers_explain(w, &c->outliers, err)) < 0)
+    if (s < 0 || (s = put_memory(b, c, w, err)) < 0 || (s = put_gpu_memory(b, c, w, err)) < 0 ||
+        (s = outliers_explain(w, &c->outliers, err)) < 0)
         return s;
     put_cpu(b, c, w);
     put_io(b, c, w);

@@ -342,3 +342,48 @@ void gpu_card_close(const struct nvml *n, struct gpu_card *c)
     for (int i = 0; i < 2; i++)
         if (c->gpm_sample[i] && n->gpm_free) n->gpm_free(c->gpm_sample[i]);
 }
+
+/* ---- of this process ---- */
+
+/* NULL, or why it cannot be told. */
+static const char *own_bytes(const struct nvml *n, nvml_device device, const struct gpu_owner *o,
+                             double *bytes)
+{
+    struct gpu_card c = {.device = device};
+    struct owned sum = {.known = true};
+    int code = sum_owned(n, &c, o, &sum);
+    bool alone = sum.listed == 1 && sum.own + sum.hidden == 1;
+    *bytes = sum.bytes + (alone ? sum.hidden_bytes : 0);
+    if (code != NVML_OK) return nvml_why(n, code);
+    if (sum.hidden && !sum.own && !alone)
+        return "the driver numbers processes otherwise, and there are several";
+    if (sum.known) return NULL;
+    /* It does not tell how much is whose: of the only process on a card it is all that is in use. */
+    read_memory(n, &c);
+    *bytes = c.value[GPU_ROW(MEM_USED)];
+    return alone && !isnan(*bytes) ? NULL : "the driver does not tell how much memory is whose";
+}
+
+void gpu_own_read(struct nvml *n, struct gpu_own *out, const char *root)
+{
+    struct gpu_owner owner = {.program = getpid()};
+    tare_error err = TARE_ERROR_INIT;
+    unsigned cards = 0;
+    *out = (struct gpu_own){0};
+    snprintf(owner.root, sizeof owner.root, "%s", root);
+    if (!n->library && nvml_open(n, root, &err) != TARE_OK) {
+        snprintf(out->why, sizeof out->why, "%.150s", err.text);
+        return;
+    }
+    n->count(&cards);
+    for (unsigned i = 0; i < cards && out->n < GPU_OWN_MOST; i++) {
+        nvml_device device;
+        double bytes = 0;
+        int code = n->by_index(i, &device);
+        const char *why = code == NVML_OK ? own_bytes(n, device, &owner, &bytes) : nvml_why(n, code);
+        if (why) snprintf(out->why, sizeof out->why, "gpu%u: %.140s", i, why);
+        if (why || !(bytes > 0)) continue;
+        out->card[out->n].index = i;
+        out->card[out->n++].bytes = (uint64_t)bytes;
+    }
+}

@@ -13,6 +13,8 @@ struct reason {
 
 static const char off_gpu[] = "it is no model that ran on a GPU";
 static const char of_cards[] = "of models under tare bench only; gpu.devices has the cards' memory";
+static const char off_card[] = "tare bench does not read it from the card";
+static const char not_passed[] = "known of a recorded pass alone (--layers)";
 static const char once[] = "the program ran once";
 static const char uncounted[] = "a watched program counts nothing";
 static const char no_model[] = "a command, not a model";
@@ -55,6 +57,11 @@ static const struct reason of_cases[] = {
     {"io.net_rx_bytes", {per_process, whole_machine}},
     {"io.net_tx_bytes", {per_process, whole_machine}},
     {"gpu", {"GPUs are not watched: memory is the process's, on the host", "no GPU was seen", nothing, untold}},
+    {"gpu.devices", {off_card}},
+    {"gpu.kernel_ns", {not_passed}},
+    {"gpu.copy_ns", {not_passed}},
+    {"gpu.copy_bytes", {not_passed}},
+    {"gpu.pass", {not_passed}},
     {"energy", {"no energy counter was watched", "no energy counter can be read here", nothing, untold}},
     {"accuracy", {"nothing to compare the outputs with", "nothing to compare with", nothing, untold}},
     {"accuracy.baseline", {"no score to hold was given"}},

@@ -39,12 +39,21 @@ static struct known_u64 fake_read_available(void)
     return known_u64(fake_available);
 }
 
+static struct gpu_own fake_gpu; /* what the process has on GPUs */
+
+static void fake_read_gpu(struct gpu_own *out)
+{
+    *out = fake_gpu;
+}
+
 static inline void fake_machine(void)
 {
+    fake_gpu = (struct gpu_own){0};
     fake_time = UINT64_C(1000000000000);
     fake_rss = 10 << 20;
     fake_available = UINT64_C(8) << 30;
-    bench_machine = (struct bench_machine){fake_now, fake_pause_until, fake_read_rss, fake_read_available};
+    bench_machine =
+        (struct bench_machine){fake_now, fake_pause_until, fake_read_rss, fake_read_available, fake_read_gpu};
 }
 
 static inline void real_machine(void)
@@ -68,6 +77,7 @@ struct fake_script {
     uint64_t fail_at;      /* this run fails, counted from 1; 0: none */
     uint64_t interrupt_at; /* this run sets `stop` */
     uint64_t load_ns, load_bytes;
+    uint64_t gpu_bytes;           /* taken on a GPU by each loading */
     uint64_t once_bytes;          /* taken by the first loading and never given back */
     uint64_t leak_bytes;          /* per run */
     uint64_t step_at, step_bytes; /* memory that grows once */
@@ -129,6 +139,8 @@ static tare_status fake_prepare(struct subject *base, const struct case_params *
     run_map_int(&to->run->arena, to->params, "batch", p->batch ? p->batch : 1);
     fake_time += s->script.load_ns;
     fake_rss += s->script.load_bytes + (i->number == 0 ? s->script.once_bytes : 0);
+    fake_gpu.card[0].bytes += s->script.gpu_bytes;
+    if (s->script.gpu_bytes) fake_gpu.n = 1;
     if (++s->live > s->most_live) s->most_live = s->live;
     *out = &i->base;
     return TARE_OK;

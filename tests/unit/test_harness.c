@@ -335,6 +335,39 @@ static void test_memory(void **state)
     }
 }
 
+/* Of each case on a GPU what the process held there before and after; of others that nobody looked. */
+static void test_memory_on_a_gpu(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .gpu_bytes = 512 << 20}, 3);
+    cases[0].params.provider = "cuda";
+    cases[1].params.provider = "cpu";
+    cases[2].params.provider = "cuda";
+    must_run(&plan);
+    for (size_t i = 0; i < 3; i += 2) { /* 512 MiB are of the loading that is thrown away */
+        const struct run_gpu *g = &run.cases.at[i]->gpu;
+        assert_true(g->known && g->devices.n == 1 && !g->kernel_ns.known);
+        assert_int_equal(g->devices.at[0]->index.v, 0);
+        assert_int_equal(g->devices.at[0]->memory_before.v, (i + 1) * (512 << 20));
+        assert_int_equal(g->devices.at[0]->memory_peak.v, (i + 2) * (uint64_t)(512 << 20));
+        assert_non_null(strstr(run_reason(&run.cases.at[i]->unknown, "gpu.kernel_ns"), "--layers"));
+    }
+    assert_false(run.cases.at[1]->gpu.known);
+    must_be_whole();
+}
+
+static void test_memory_on_a_gpu_that_is_not_told(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000}, 1);
+    cases[0].params.provider = "cuda";
+    snprintf(fake_gpu.why, sizeof fake_gpu.why, "no driver today");
+    must_run(&plan);
+    assert_false(run.cases.at[0]->gpu.known);
+    assert_string_equal(run_reason(&run.cases.at[0]->unknown, "gpu.devices"), "no driver today");
+    must_be_whole();
+}
+
 /* What the first loading takes for good is not charged to the first case. */
 static void test_memory_needed_once(void **state)
 {
@@ -572,6 +605,8 @@ int main(void)
         T(test_blocks_by_number),
         T(test_blocks_by_memory),
         T(test_memory),
+        T(test_memory_on_a_gpu),
+        T(test_memory_on_a_gpu_that_is_not_told),
         T(test_memory_needed_once),
         T(test_leak),
         T(test_growing_once_is_no_leak),

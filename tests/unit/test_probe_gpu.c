@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "../fake_nvml/fake_nvml.h"
+#include "probe/gpu_card.h"
 #include "probe/host.h"
 #include "run/run.h"
 
@@ -178,6 +179,43 @@ static void memory_of_the_program_alone(void **state)
     assert_unknown(r, GPU_OTHERS, "gpu0");
 }
 
+/* Of the calling process, also where the driver numbers it otherwise or does not tell whose memory is whose. */
+static void memory_of_this_very_process(void **state)
+{
+    const struct made_root *r = *state;
+    struct nvml nvml = {0};
+    struct gpu_own own;
+    fake->n_processes = 2;
+    put_stat(*state, 70, 1);
+    put_stat(*state, getpid(), 1);
+    memcpy(fake->pid, (unsigned[FAKE_PROCESSES]){70, (unsigned)getpid()}, sizeof fake->pid);
+    memcpy(fake->used, (unsigned long long[FAKE_PROCESSES]){4000, 120}, sizeof fake->used);
+    gpu_own_read(&nvml, &own, r->path);
+    assert_int_equal(own.n, 1);
+    assert_int_equal(own.card[0].bytes, 120);
+    assert_string_equal(own.why, "");
+    fake->used[1] = UINT64_MAX;
+    gpu_own_read(&nvml, &own, r->path);
+    assert_int_equal(own.n, 0);
+    assert_string_equal(own.why, "gpu0: the driver does not tell how much memory is whose");
+    fake->n_processes = 1; /* alone: all that the card has in use */
+    fake->pid[0] = (unsigned)getpid();
+    fake->used[0] = UINT64_MAX;
+    gpu_own_read(&nvml, &own, r->path);
+    assert_int_equal(own.n, 1);
+    assert_int_equal(own.card[0].bytes, 2000);
+    fake->n_processes = 2; /* which of the two? */
+    memcpy(fake->pid, (unsigned[FAKE_PROCESSES]){99998, 99999}, sizeof fake->pid);
+    memcpy(fake->used, (unsigned long long[FAKE_PROCESSES]){10, 20}, sizeof fake->used);
+    gpu_own_read(&nvml, &own, r->path);
+    assert_int_equal(own.n, 0);
+    assert_non_null(strstr(own.why, "otherwise"));
+    fake->n_processes = 0;
+    gpu_own_read(&nvml, &own, r->path);
+    assert_true(own.n == 0 && !own.why[0]);
+    nvml_close(&nvml);
+}
+
 static void a_split_card(void **state)
 {
     struct made_root *r = *state;
@@ -243,6 +281,7 @@ int main(void)
         TEST(rates_and_activity_need_two_readings),
         TEST(an_old_card_says_what_it_lacks),
         TEST(memory_of_the_program_alone),
+        TEST(memory_of_this_very_process),
         TEST(a_split_card),
         TEST(no_driver_and_no_card),
         TEST(cards_of_a_host),

@@ -235,9 +235,10 @@ void find_gpu_unwatched(struct judging *j)
     bool measured = false; /* its memory */
     for (size_t i = 0; i < run->cases.n && !provider; i++) {
         const char *p = param_text(run->cases.at[i], "provider");
-        if (run->cases.at[i]->gpu.known || !is_on_gpu(p)) continue;
+        const struct run_gpu *gpu = &run->cases.at[i]->gpu;
+        if ((gpu->known && gpu->kernel_ns.known) || !is_on_gpu(p)) continue;
         provider = p;
-        measured = run->cases.at[i]->memory.gpu_peak.known;
+        measured = run->cases.at[i]->memory.gpu_peak.known || (gpu->known && gpu->devices.n);
     }
     bool is_model = run->subject.type && strcmp(run->subject.type, "onnx") == 0;
     struct run_finding *f = NULL;

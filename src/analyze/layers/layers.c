@@ -197,7 +197,7 @@ static tare_status join_gpu(struct joining *j)
         return TARE_OK;
     }
     run_unknown(j->run, &j->c->unknown, "layers.gpu_ns", "%s", j->gpu.why);
-    run_unknown(j->run, &j->c->unknown, "gpu", "%s", j->gpu.why);
+    run_unknown(j->run, &j->c->unknown, j->c->gpu.known ? "gpu.pass" : "gpu", "%s", j->gpu.why);
     return TARE_OK;
 }
 

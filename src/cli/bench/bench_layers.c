@@ -157,7 +157,7 @@ static void find_roof(struct profiling *l)
             run_unknown(l->run, &l->c->unknown, "layers.roof_share", "%s", why.text);
         }
     }
-    if (l->c->gpu.known && !l->run->gpu_roof.known) find_gpu_roof(l, o.cache_dir);
+    if (l->c->gpu.pass.known && !l->run->gpu_roof.known) find_gpu_roof(l, o.cache_dir);
     roofline_apply(l->run, l->c); /* rates and bounds of speed need no roof */
 }
 
@@ -178,13 +178,16 @@ static tare_status go_without(struct profiling *l, tare_status s, const char *wh
     return s == TARE_NOMEM ? error_set(&l->cli->error, s, "%s", why) : TARE_OK;
 }
 
+static const char *const gpu_parts[] = {"gpu", "gpu.pass", "gpu.kernel_ns", "gpu.copy_ns", "gpu.copy_bytes"};
+
 /* The harness said of all this that nobody asked for it. */
 static void drop_reasons(struct profiling *l)
 {
     struct run_map *u = &l->c->unknown;
     run_map_drop(u, "layers");
     run_map_drop(u, "profile");
-    if (l->c->gpu.known) run_map_drop(u, "gpu");
+    for (size_t i = 0; l->c->gpu.pass.known && i < sizeof gpu_parts / sizeof *gpu_parts; i++)
+        run_map_drop(u, gpu_parts[i]);
     if (l->c->cost.known)
         run_map_drop(u, "cost");
     else if (!l->pass.has_source && !l->pass.has_optimized)
@@ -209,7 +212,7 @@ static bool runs_on_gpu(const struct bench_case *bc)
 static void go_without_gpu(struct profiling *l, const char *why)
 {
     cli_warn(l->cli, "%s: times of layers are those of the host, not of the GPU: %s", l->c->name, why);
-    run_unknown(l->run, &l->c->unknown, "gpu", "%s", why);
+    run_unknown(l->run, &l->c->unknown, l->c->gpu.known ? "gpu.pass" : "gpu", "%s", why);
     run_unknown(l->run, &l->c->unknown, "layers.gpu_ns", "%s", why);
 }
 

@@ -228,7 +228,7 @@ static void write_case(struct stream *s, const struct run *run, const struct run
     if (layer_is_timed(c)) layer_roof_text(&roof, &run->roof);
     if (roof.len) buf_add_str(&s->out, "this machine's roof: ");
     text_note(s, &roof);
-    if (c->gpu.known && layer_is_timed(c)) gpu_roof_text(&gpu_roof, &run->gpu_roof);
+    if (c->gpu.known && c->gpu.pass.known && layer_is_timed(c)) gpu_roof_text(&gpu_roof, &run->gpu_roof);
     if (gpu_roof.len) buf_add_str(&s->out, "this GPU's roof: ");
     text_note(s, &gpu_roof);
     write_sums(s, c, "group", "group", 2);

@@ -566,9 +566,9 @@ export interface GpuDevice {
   utilization?: number | null;
   /** Share of time memory was read or written. */
   memory_utilization?: number | null;
-  /** In use before, B. */
+  /** In use before; of a bench: by its process, before the case was loaded, B. */
   memory_before?: number | null;
-  /** Most in use, B. */
+  /** Most in use; of a bench: by its process, once the case was warm, B. */
   memory_peak?: number | null;
   /** Mean power, W. */
   power_w?: number | null;
