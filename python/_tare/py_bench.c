@@ -44,6 +44,7 @@ static bool take_cases(struct asked *a, PyObject *rows, tare_error *err)
     }
     a->plan.cases = a->cases.items;
     a->plan.n_cases = a->cases.n;
+    a->weighed.spares = a->cases.n > 1 || a->plan.keep_failed;
     return true;
 }
 
@@ -62,19 +63,19 @@ static bool take_targets(struct asked *a, PyObject *texts, tare_error *err)
 /* What is borrowed from the arguments lives as long as the call. */
 static bool parse_bench(struct asked *a, PyObject *args, PyObject *keywords, tare_error *err)
 {
-    static char *names[] = {"make",     "cases",     "targets",   "name",       "path",
-                            "unit",     "budget_ns", "precision", "percentile", "min_runs",
-                            "max_runs", "warmup",    "seed",      "objective",  "latency_limit_ns",
-                            "setup",    "timed",     "progress",  NULL};
+    static char *names[] = {"make",     "cases",     "targets",   "name",        "path",
+                            "unit",     "budget_ns", "precision", "percentile",  "min_runs",
+                            "max_runs", "warmup",    "seed",      "objective",   "latency_limit_ns",
+                            "setup",    "timed",     "progress",  "keep_failed", NULL};
     PyObject *cases, *targets;
     unsigned long long budget, least, most, seed, limit;
     long long warmup;
-    int setup, timed;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO!O!szsKddKKLKsKppO:bench", names, &a->weighed.make,
+    int setup, timed, keep;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO!O!szsKddKKLKsKppOp:bench", names, &a->weighed.make,
                                      &PyList_Type, &cases, &PyList_Type, &targets, &a->weighed.name,
                                      &a->weighed.path, &a->plan.unit, &budget, &a->plan.precision,
                                      &a->plan.percentile, &least, &most, &warmup, &seed, &a->objective.name,
-                                     &limit, &setup, &timed, &a->progress))
+                                     &limit, &setup, &timed, &a->progress, &keep))
         return false;
     a->plan.budget_ns = budget;
     a->plan.min_runs = least;
@@ -84,6 +85,8 @@ static bool parse_bench(struct asked *a, PyObject *args, PyObject *keywords, tar
     a->objective.latency_limit_ns = limit;
     a->weighed.setup = setup;
     a->weighed.timed = timed;
+    a->plan.keep_failed = keep;
+    a->plan.ended = &a->weighed.ended;
     if (a->progress == Py_None) a->progress = NULL;
     return work_subject_open(&a->subject, &a->weighed, err) == TARE_OK && take_targets(a, targets, err) &&
            take_cases(a, cases, err);
@@ -103,10 +106,11 @@ static void release_asked(struct asked *a)
 static void tell_progress(void *ctx, const char *what, uint64_t done, uint64_t total)
 {
     struct asked *a = ctx;
-    if (a->weighed.raised) return;
+    if (a->weighed.ended) return;
     PyObject *r =
         PyObject_CallFunction(a->progress, "sKK", what, (unsigned long long)done, (unsigned long long)total);
     if (!r) {
+        a->weighed.spares = false;
         weighed_raise(&a->weighed, NULL);
         a->failed = 1;
     }
@@ -116,13 +120,13 @@ static void tell_progress(void *ctx, const char *what, uint64_t done, uint64_t t
 static tare_status measure_and_judge(struct asked *a, struct run *run, tare_error *err)
 {
     a->plan.interrupted = &a->failed;
-    a->plan.all_or_nothing = true;
     if (a->progress) a->plan.progress = (struct bench_progress){tell_progress, a};
     tare_status s = host_read(run, "", err);
     if (s == TARE_OK) s = a->subject->ops->describe(a->subject, run, err);
     if (s == TARE_OK) gitstate_describe(run);
     if (s == TARE_OK) s = bench_run(run, &a->plan, err);
-    if (s == TARE_OK && a->weighed.raised) s = error_set(err, TARE_DENIED, "progress");
+    if (s == TARE_OK && a->weighed.ended) s = error_set(err, TARE_DENIED, "progress");
+    if (s == TARE_OK) Py_CLEAR(a->weighed.raised); /* of cases that are rows with that reason now */
     if (s == TARE_OK) s = findings_add(run, err);
     if (s == TARE_OK) s = recommend(run, &a->objective, err);
     if (s == TARE_OK && a->targets.n) s = targets_judge(run, a->targets.items, a->targets.n, false, err);

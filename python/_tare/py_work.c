@@ -112,26 +112,68 @@ static bool work_before(struct work *w)
 
 /* ---- as a subject of the harness: all of it runs with the GIL held, in the thread that called tare.bench ---- */
 
+/* A long text as its start and its end, where TorchScript has the cause. Takes the reference; NULL: exception. */
+static PyObject *shorten(PyObject *line)
+{
+    enum { START = 100, END = 180 };
+    Py_ssize_t n = line ? PyUnicode_GetLength(line) : 0;
+    if (n <= START + END) return line;
+    PyObject *start = PyUnicode_Substring(line, 0, START), *end = PyUnicode_Substring(line, n - END, n);
+    PyObject *both = start && end ? PyUnicode_FromFormat("%U .. %U", start, end) : NULL;
+    Py_XDECREF(start);
+    Py_XDECREF(end);
+    Py_DECREF(line);
+    return both;
+}
+
+/* As the last line of a traceback says it: the class without its module, and the text on one line. */
+static tare_status say_exception(PyObject *value, tare_error *err)
+{
+    const char *name = value ? Py_TYPE(value)->tp_name : "an exception", *dot = strrchr(name, '.');
+    PyObject *said = value ? PyObject_Str(value) : NULL, *blank = PyUnicode_FromString(" ");
+    PyObject *words = said ? PyObject_CallMethod(said, "split", NULL) : NULL;
+    PyObject *line = shorten(words && blank ? PyUnicode_Join(blank, words) : NULL);
+    const char *text = line ? PyUnicode_AsUTF8(line) : NULL;
+    PyErr_Clear(); /* of an exception that cannot be shown its class must do */
+    error_set(err, TARE_DENIED, "%s%s%s", dot ? dot + 1 : name, text && *text ? ": " : "", text ? text : "");
+    Py_XDECREF(line);
+    Py_XDECREF(words);
+    Py_XDECREF(blank);
+    Py_XDECREF(said);
+    return TARE_DENIED;
+}
+
+static void clear_frames(PyObject *traceback)
+{
+    PyObject *module = PyImport_ImportModule("traceback");
+    PyObject *done = module ? PyObject_CallMethod(module, "clear_frames", "O", traceback) : NULL;
+    if (!done) PyErr_Clear();
+    Py_XDECREF(done);
+    Py_XDECREF(module);
+}
+
 tare_status weighed_raise(struct weighed *w, tare_error *err)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
     if (value && traceback) PyException_SetTraceback(value, traceback);
+    tare_status s = say_exception(value, err);
+    bool ends = !w->spares || !value || !PyErr_GivenExceptionMatches(value, PyExc_Exception);
+    if (!ends && traceback) clear_frames(traceback);
+    if (value && (!w->raised || (ends && !w->ended))) Py_XSETREF(w->raised, Py_NewRef(value));
+    w->ended = w->ended || ends;
     Py_XDECREF(type);
+    Py_XDECREF(value);
     Py_XDECREF(traceback);
-    if (w->raised)
-        Py_XDECREF(value);
-    else
-        w->raised = value;
-    const char *name = w->raised ? Py_TYPE(w->raised)->tp_name : "an exception", *dot = strrchr(name, '.');
-    return error_set(err, TARE_DENIED, "%s", dot ? dot + 1 : name);
+    return s;
 }
 
 void weighed_restore(struct weighed *w)
 {
     PyObject *e = w->raised;
     w->raised = NULL;
+    w->ended = false;
     if (e) PyErr_Restore(Py_NewRef(Py_TYPE(e)), e, PyException_GetTraceback(e));
 }
 
@@ -140,11 +182,11 @@ struct prepared {
     struct work *work;
 };
 
-/* The work of one case, made by the caller's `make`; its exception ends the bench. */
+/* The work of one case, made by the caller's `make`. */
 static tare_status prepare_case(void *ctx, const struct case_params *p, void **state, tare_error *err)
 {
     struct weighed *w = ctx;
-    if (w->raised) return error_set(err, TARE_DENIED, "%s", Py_TYPE(w->raised)->tp_name);
+    if (w->ended) return say_exception(w->raised, err);
     PyObject *work =
         PyObject_CallFunction(w->make, "LL", (long long)p->batch, (long long)case_dim(p, "length"));
     if (work && !PyObject_TypeCheck(work, &work_type)) {
@@ -173,7 +215,7 @@ static tare_status call_case(void *state, unsigned Py_UNUSED(worker), struct sub
 static tare_status before_call(void *state, unsigned Py_UNUSED(worker), tare_error *err)
 {
     struct prepared *p = state;
-    if (p->weighed->raised) return error_set(err, TARE_DENIED, "%s", Py_TYPE(p->weighed->raised)->tp_name);
+    if (p->weighed->ended) return say_exception(p->weighed->raised, err);
     if (work_before(p->work)) return TARE_OK;
     return weighed_raise(p->weighed, err);
 }

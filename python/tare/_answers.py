@@ -455,6 +455,9 @@ def run_html(run: Any) -> str:
 def profile_lines(results: Any) -> Iterator[str]:
     """A ProfileResults in a few lines."""
     latency, rate, memory = results["latency"], results["throughput"], results["memory"]
+    if not results["runs"]:
+        yield f"{results.run.subject}, {results['name']}: failed: {results.case['failure']}"
+        return
     yield f"{results.run.subject}, {results['name']}: {results['runs']} runs"
     yield "  latency     " + ", ".join(f"{key} {_ms(latency[key])}" for key in ("mean", "p50", "p95", "p99", "max"))
     yield f"  throughput  {in_column(rate['samples_per_second'], rate.get('unit', 'samples/s'))}"
@@ -494,6 +497,9 @@ def configurations_text(results: Any) -> str:
     rows = [f"{'configuration':<{width}} {'p50':>11} {'p95':>11} {'throughput':>18} {'peak memory':>12}"]
     for one in results:
         latency, rate = one["latency"], one["throughput"]
+        if not one["runs"]:
+            rows.append(f"{one['name']:<{width}} failed: {one.case['failure']}")
+            continue
         rows.append(
             f"{one['name']:<{width}} {_ms(latency['p50']):>11} {_ms(latency['p95']):>11} "
             f"{in_column(rate['samples_per_second'], rate.get('unit', 'samples/s')):>18} {in_column(one['memory']['peak'], 'B'):>12}"
@@ -580,6 +586,9 @@ def _case_rows(title: str, what: str, key: str, rows: list[dict[str, Any]]) -> s
     unit = rate.split("_")[1].capitalize()
     lines = [title, _LINE, f" {what} | {unit + '/Sec':>12} | {'+/-':>6} | {'Latency (ms)':>14} | {'Memory (MB)':>13}", _LINE]
     for row in rows:
+        if row["failure"]:
+            lines.append(f" {row[key]:>5} | failed: {row['failure']}")
+            continue
         lines.append(
             f" {row[key]:>5} | {in_column(row[rate]):>12} | {_spread(row, row[rate]):>6} | {in_column(row[latency]):>14} | "
             f"{in_column(row['memory_delta_mb']):>13}"

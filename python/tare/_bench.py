@@ -8,6 +8,7 @@ import functools
 import inspect
 import os
 import re
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter_ns
 from typing import Any, Callable, Iterable, Mapping
@@ -95,6 +96,17 @@ class Timed:
 
     def __init__(self, function):
         self.function = function
+
+
+class Failed:
+    """A call that is known to fail: its row with the reason is wanted, not the exception."""
+
+    def __init__(self, error):
+        traceback.clear_frames(error.__traceback__)  # what did not fit into memory must not stay there
+        self.error = error
+
+    def __call__(self, *args):
+        raise self.error
 
 
 def _sizes(values, what):
@@ -185,7 +197,7 @@ def _measure(feeder, cases, settings):
         if not _gpu.is_open():
             return run
         document = run.to_dict()
-        calls = {name: feeder.once(batch, length) for name, batch, length in cases}
+        calls = {name: feeder.once(batch, length) for name, batch, length in cases if run.case(name).failure is None}
         return Run.of(_gpu.tell(_gpu.record(document, calls)))
     except BaseException as error:
         _name_place(error)
@@ -246,7 +258,9 @@ def bench(
     of them (from the start again when there are fewer); with lengths, its texts are cut or repeated to so many words.
     make_input(batch, length) makes the arguments itself (0: not asked for). setup(*args) is called before each run and
     not timed; a tuple that it returns is that run's arguments. Cases are measured in turns, in random order.
-    An exception of the function ends the bench and comes out as it is, with a note that names the case.
+    A case in which an exception is raised (a batch that does not fit into memory) is a row with that reason, its `failure`; the others
+    are measured. Where all cases fail, the first exception comes out as it is, with a note that names the case; what is no Exception
+    (KeyboardInterrupt, SystemExit) comes out at once.
     """
     timed = isinstance(function, Timed)
     function = function.function if timed else function
@@ -276,6 +290,7 @@ def bench(
         "latency_limit_ns": duration_ns(latency_limit, "latency_limit") if latency_limit else 0,
         "setup": setup is not None,
         "progress": progress,
+        "keep_failed": isinstance(function, Failed),
     }
     if is_async(function) and _in_running_loop():  # as in a notebook: a loop of its own needs a thread of its own
         with ThreadPoolExecutor(1) as pool:

@@ -12,7 +12,7 @@ from tare import _command
 from tare._model_results import detect_regressions
 from tare._run import Run
 
-EXIT = "Exit status: 0 good, 1 {what} or a regression, 2 bad input, 3 could not measure, or undecided under --strict."
+EXIT = "Exit status: 0 good, 1 {what}, a case failed, or a regression; 2 bad input, 3 could not measure, or undecided under --strict."
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -29,8 +29,13 @@ def history(asked: argparse.Namespace) -> Any:
     return False if asked.no_history else asked.history or True
 
 
-def check(asked: argparse.Namespace) -> None:
-    """Now, and not when all has been measured. ValueError names what is wrong."""
+def check(asked: argparse.Namespace, folder: str) -> None:
+    """The files that are read, and where results go: now, and not when all has been measured. ValueError names what is wrong."""
+    there = os.path.abspath(folder)
+    while not os.path.lexists(there):
+        there = os.path.dirname(there)
+    if not os.path.isdir(there) or not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(f"{folder}: results cannot go there: {there} {'may not be written to' if os.path.isdir(there) else 'is no folder'}")
     for path in asked.baseline:
         if not os.access(path, os.R_OK):
             raise ValueError(f"--baseline {path}: there is no such file, or it may not be read")
@@ -52,6 +57,10 @@ def judge(asked: argparse.Namespace, run: Run, targets: list[dict[str, Any]], fa
         print(f"against the baseline: {verdict}", file=sys.stderr)
         for one in found:
             print(f"  {one!r}", file=sys.stderr)
+    for case in run.cases:
+        if case.failure:
+            print(f"tare: {case.name} failed: {case.failure}", file=sys.stderr)
+            failed = True
     if failed or "fail" in verdicts or verdict == "regressed":
         return 1
     undecided = verdict in ("unverified", "inconclusive") or verdicts - {"pass"}

@@ -48,6 +48,8 @@ def record(document: dict[str, Any], calls: dict[str, Callable[[], Any]]) -> dic
 
 def _record_all(document: dict[str, Any], calls: dict[str, Callable[[], Any]]) -> dict[str, Any]:
     for case in document["cases"]:
+        if case["name"] not in calls:  # it failed
+            continue
         median = (case.get("latency_ns") or {}).get("p50")
         ns = median.get("value") if median else None
         runs = min(_MOST, max(_LEAST, int(_PASS_S * 1e9 / ns))) if ns else _LEAST
@@ -116,7 +118,7 @@ def tell(document: dict[str, Any], device: str | None = None) -> dict[str, Any]:
     """The document; where nothing of the GPU is in it, with that said. With a device, which is where the model is, the host's peaks are
     then not called the model's memory: they are unknown, targets for them are not judged, and the finding has them. Without one, the
     process has a GPU open, and what was measured may use it or not."""
-    blind = [case for case in document["cases"] if not case.get("gpu")]
+    blind = [case for case in document["cases"] if not case.get("gpu") and case.get("samples")]
     said = {"machine.gpu-unseen"} if blind else {"machine.gpu-unseen", "gpu.unwatched"}
     document["findings"] = [one for one in document["findings"] if one["id"] not in said]
     if not blind:

@@ -13,7 +13,7 @@ from tare._model_inputs import Inputs
 from tare._model_layers import LayerProfiles, profile_module
 from tare._model_results import BenchmarkResults, ProfileResults
 from tare._model_subject import ModelError, open_subject, usable_device
-from tare._model_weigh import Whole, layers_of_onnx, static_of_onnx, weigh
+from tare._model_weigh import Whole, failed, layers_of_onnx, static_of_onnx, weigh
 from tare._run import Run, merged
 from tare._text_choice import with_recommendation
 from tare._unknown import Unknown
@@ -180,23 +180,54 @@ class ModelProfiler:
         self, configurations: list[dict[str, Any]], input_data: Any = None, num_runs: int = 50, warmup_runs: int | str = 10
     ) -> BenchmarkResults:
         """One case per configuration: {"batch_size": n, "precision": name}, both optional. Inputs are those of the last call, rows
-        repeated or cut to the batch size."""
+        repeated or cut to the batch size. A configuration that fails (no memory) is a row with its reason, results.case["failure"];
+        where all fail, the first exception comes out."""
         out = BenchmarkResults()
         for number, configuration in enumerate(configurations):
             strange = set(configuration) - _CONFIGURATION
             if strange:
                 raise ModelError(f"configurations[{number}]: {', '.join(sorted(strange))} is not known: batch_size and precision are")
         self._next(input_data, None)
+        errors = []
         for configuration in configurations:
-            size = configuration.get("batch_size", self._batch)
-            subject, inputs = self._ready(configuration.get("precision", self.precision), size)
-            run = self._weigh(subject, inputs, num_runs, warmup_runs, size)
+            size, precision = configuration.get("batch_size", self._batch), configuration.get("precision", self.precision)
+            inputs = None
+            try:
+                subject, inputs = self._ready(precision, size)
+                run = self._weigh(subject, inputs, num_runs, warmup_runs, size)
+            except Exception as error:  # the model's own: anything may come
+                errors.append(error)
+                run = self._failed(error, size, precision, inputs)
             out.append(ProfileResults(run, run.cases[0]))
             self._add_rates(out[-1], inputs)
+        if errors and len(errors) == len(out):
+            raise errors[0]
         out.run = with_recommendation(merged([one.run for one in out]), self.unit)
         for one in out:
             one.run = out.run
         self._runs.append(out.run)
+        return out
+
+    def _failed(self, error: Exception, size: int | None, precision: str, inputs: Inputs | None = None) -> Run:
+        """A configuration that raised, as a run."""
+        try:
+            subject = self._subject.at(precision)
+        except Exception:
+            subject = self._subject
+        return failed(subject, inputs, error, {"batch": size, "unit": self.unit, "targets": self.targets})
+
+    def profile_sizes(self, input_data: Any, sizes: Iterable[int | None], num_runs: int, warmup_runs: int | str) -> list[ProfileResults]:
+        """profile() for each batch size; one that fails is a row with its reason, unless all do."""
+        out, errors = [], []
+        for size in sizes:
+            try:
+                out.append(self.profile(input_data, num_runs, warmup_runs, batch_size=size))
+            except Exception as error:  # the model's own: anything may come
+                errors.append(error)
+                self._runs.append(self._failed(error, size, self.precision))
+                out.append(ProfileResults(self._runs[-1], self._runs[-1].cases[0]))
+        if errors and len(errors) == len(out):
+            raise errors[0]
         return out
 
     def profile_layers(

@@ -14,7 +14,7 @@ from tare import _gate, _tare
 from tare._answers import quantity, recommendation_lines
 from tare._command import count, counts, keep_run
 from tare._model import ModelProfiler
-from tare._model_subject import PRECISIONS, ModelError
+from tare._model_subject import PRECISIONS, DeviceError, ModelError
 from tare._run import Run
 
 RESULTS = "profiling_results"
@@ -96,24 +96,12 @@ def _inputs(asked: argparse.Namespace) -> Any:
     return _made_input(asked.input) if asked.input else _read_inputs(asked.inputs) if asked.inputs else None
 
 
-def _check_files(asked: argparse.Namespace) -> None:
-    """Now, and not when all has been measured."""
-    _gate.check(asked)
-    folder = asked.output_dir or RESULTS
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError as why:
-        raise ModelError(f"--output-dir {folder}: {why.strerror}") from None
-    if not os.access(folder, os.W_OK):
-        raise ModelError(f"--output-dir {folder}: may not be written to")
-
-
 def run(asked: argparse.Namespace) -> int:
-    _check_files(asked)
+    _gate.check(asked, asked.output_dir or RESULTS)
     targets = [target_of(threshold) for threshold in asked.threshold]
     inputs = _inputs(asked)
     profiler = ModelProfiler(asked.model_path, device=asked.device, precision=asked.precision, fallback=asked.fallback, targets=targets)
-    results = [profiler.profile(inputs, asked.num_runs, asked.warmup_runs, batch_size=size) for size in asked.batch_size]
+    results = profiler.profile_sizes(inputs, asked.batch_size, asked.num_runs, asked.warmup_runs)
     run = profiler.run
     path = _tare.save_run(asked.output_dir or RESULTS, "profile", run.subject, run.to_dict()["created"], run.to_json())
     keep_run(path, _gate.history(asked), asked.output_dir)
@@ -144,6 +132,9 @@ def main(argv: list[str]) -> int:
     except ValueError as why:  # ModelError, and what the harness says of a target
         print(f"tare profile: {why}", file=sys.stderr)
         return 2
-    except (RuntimeError, OSError, MemoryError) as why:  # DeviceError, and what the model raises
+    except (DeviceError, OSError) as why:
         print(f"tare profile: {why}", file=sys.stderr)
+        return 3
+    except Exception as why:  # the model's own: anything may come
+        print(f"tare profile: the model failed: {type(why).__name__}: {why}", file=sys.stderr)
         return 3

@@ -13,7 +13,7 @@ from time import perf_counter_ns
 from typing import Any, Callable
 
 from tare import _command, _gpu
-from tare._bench import Timed, bench
+from tare._bench import Failed, Timed, bench
 from tare._model_inputs import Inputs
 from tare._model_layers import LayerProfiles, group_row, warn_of_missing
 from tare._model_results import latency_of
@@ -29,6 +29,16 @@ def weigh(subject: Any, inputs: Inputs | None, settings: dict[str, Any]) -> Run:
     document = (_weigh_onnx if subject.kind == "onnx" else _weigh_callable)(subject, inputs, settings)
     device = getattr(subject, "device", "cpu")
     return Run.of(document if device == "cpu" else _gpu.tell(document, device))
+
+
+def failed(subject: Any, inputs: Inputs | None, error: Exception, settings: dict[str, Any]) -> Run:
+    """The same of a configuration that raised: its case has the reason and no numbers. settings: batch, unit, targets."""
+    units = settings["batch"] or (inputs and inputs.batch())
+    sizes = {"batch_sizes": [units], "make_input": lambda batch, length: ()} if units else {}
+    run = bench(Failed(error), name=subject.name, unit=settings["unit"], warmup=0, targets=settings["targets"], **sizes)
+    document = run.to_dict()
+    _complete(document, subject, inputs, units)
+    return Run.of(document)
 
 
 # ---- what runs in Python ---------------------------------------------------------------------------------------------------
@@ -92,10 +102,10 @@ class Whole:
         return {**latency_of(run.cases[0]), "parts": shares}
 
 
-def _complete(document: dict[str, Any], subject: Any, inputs: Inputs, units: int) -> None:
+def _complete(document: dict[str, Any], subject: Any, inputs: Inputs | None, units: int | None) -> None:
     """What the harness cannot know of a model: its file, framework, precision and loading time."""
     case = document["cases"][0]
-    tokens = inputs.tokens()
+    tokens = inputs and inputs.tokens()
     params = {
         "batch": units,
         "seq": tokens and tokens // inputs.batch(),
@@ -103,13 +113,15 @@ def _complete(document: dict[str, Any], subject: Any, inputs: Inputs, units: int
         "device": getattr(subject, "device", None),
     }
     params = {key: value for key, value in params.items() if value is not None}
-    renamed = {case["name"]: ",".join(f"{key}={value}" for key, value in params.items() if key != "device")}
+    renamed = {case["name"]: ",".join(f"{key}={value}" for key, value in params.items() if key != "device") or case["name"]}
     _rename(document, renamed)
     case["params"].update(params)
+    document["subject"].update(_described(subject))
+    if case.get("failure"):
+        return
     case["load_ns"] = subject.load_ns or None
     if not case["load_ns"]:
         case.setdefault("unknown", {})["load_ns"] = "it was in memory already"
-    document["subject"].update(_described(subject))
 
 
 def _rename(document: dict[str, Any], renamed: dict[str, str]) -> None:

@@ -56,6 +56,11 @@ class Case(Mapping):
         return self._document["samples"]
 
     @property
+    def failure(self) -> str | None:
+        """Why the case, or the first run of it that failed, has no numbers; None: no run failed."""
+        return self._document.get("failure")
+
+    @property
     def unit(self) -> str:
         return self._document["unit"]
 
@@ -216,7 +221,7 @@ def written(*runs: Run) -> Iterator[list[str]]:
 
 
 def merged(runs: list[Run]) -> Run:
-    """The cases of several runs of one subject in the last one; a case measured again replaces the earlier."""
+    """The cases of several runs of one subject in the last one that measured; a case measured again replaces the earlier."""
     cases, findings, targets = {}, {}, {}
     for run in runs:
         for case in run._document["cases"]:
@@ -226,7 +231,8 @@ def merged(runs: list[Run]) -> Run:
         for target in run._document["targets"]:
             targets[target["metric"], target["op"], target["value"], target.get("case")] = target
     parts = {"cases": cases, "findings": findings, "targets": targets}
-    return Run.of({**runs[-1]._document, **{name: list(part.values()) for name, part in parts.items()}})
+    last = next((run for run in reversed(runs) if any(case.samples for case in run.cases)), runs[-1])
+    return Run.of({**last._document, **{name: list(part.values()) for name, part in parts.items()}})
 
 
 def load(path: str | os.PathLike[str]) -> Run:

@@ -91,7 +91,7 @@ def _profiler(kind: type[TextProfiler], asked: argparse.Namespace) -> TextProfil
 
 def _judge(profile: TextProfile, asked: argparse.Namespace) -> int:
     targets = [row for row in profile.get("targets", ()) if row["metric"] != "accuracy"] if asked.target else []
-    failed = any(f["id"] in ("accuracy.changed", "memory.leak") for f in profile["bottlenecks"])
+    failed = any(f["id"] in ("accuracy.changed", "accuracy.unknown", "memory.leak") for f in profile["bottlenecks"])
     try:
         return _gate.judge(asked, profile.run, targets, failed)
     except RuntimeError as why:  # not comparable
@@ -101,7 +101,7 @@ def _judge(profile: TextProfile, asked: argparse.Namespace) -> int:
 
 def _answer(kind: type[TextProfiler], asked: argparse.Namespace, work: Callable[[Any, dict[str, Any]], TextProfile]) -> int:
     try:
-        _gate.check(asked)
+        _gate.check(asked, (os.path.dirname(asked.output) or ".") if asked.output else asked.output_dir)
         profiler = _profiler(kind, asked)
         given = {f"num_{kind.unit}": asked.count, "batch_sizes": getattr(asked, "batch_sizes", None)}
         profile = work(profiler, {name: value for name, value in given.items() if value is not None})

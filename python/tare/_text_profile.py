@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import traceback
 from datetime import datetime
 from itertools import cycle
 from typing import Any, Callable, Iterable
@@ -84,6 +85,7 @@ class TextProfiler:
         self._name = name
         self._model: TextModel | None = None
         self._items, self._labels = items, labels
+        self._mute: dict[int, str] = {}  # batch sizes whose answers could not be had, and why
         self.targets = list(self.default_targets if targets is None else targets)
         self.budget, self.precision, self.max_drop, self.seed, self.progress = budget, precision, max_drop, seed, progress
 
@@ -149,17 +151,31 @@ class TextProfiler:
         """For each batch size: are the answers those of the smallest one, and right?"""
         items, expected = items[:MOST_COMPARED], self.expected(labels[:MOST_COMPARED]) if labels else None
         names = self.model.labels or NLI_LABELS
-        reference = min(batches)
-        out, first = {}, None
-        for batch in sorted(batches):
-            got = collect(self.model.call, items, batch, names)
-            first = first or got
+        answers, reference, first = self._collected(items, batches, names)
+        out = {}
+        for batch, got in answers.items():
             out[batch] = {"reference_batch_size": reference, **compare(first, got, self.agree_by, self.max_drop), "label_agreement": None}
             if expected:
                 right = agreement(self.classes(got, expected), expected)
                 out[batch]["label_agreement"] = right["value"]
                 out[batch]["label_agreement_interval"] = [right["lo"], right["hi"]]
         return {batch: self._judge(row, out[reference]) for batch, row in out.items()}
+
+    def _collected(self, items: list[Any], batches: list[int], names: tuple) -> tuple[dict[int, Answers], int, Answers]:
+        """The answers of each batch size that gives some, the smallest of these, and its answers. Why another has none is kept."""
+        answers: dict[int, Answers] = {}
+        errors: list[Exception] = []
+        self._mute = {}
+        for batch in sorted(batches):
+            try:
+                answers[batch] = collect(self.model.call, items, batch, names)
+            except Exception as error:  # the model's own: anything may come
+                traceback.clear_frames(error.__traceback__)
+                errors.append(error)
+                self._mute[batch] = " ".join(f"{type(error).__name__}: {error}".split())
+        if not answers:
+            raise errors[0]
+        return answers, min(answers), answers[min(answers)]
 
     def _judge(self, row: dict[str, Any], reference: dict[str, Any]) -> dict[str, Any]:
         if row["label_agreement"] is not None and reference["label_agreement"] - row["label_agreement"] > self.max_drop:
@@ -173,13 +189,16 @@ class TextProfiler:
         items, labels = self._data(count)
         accuracy = self._answers(items, labels, batches) if validate else {}
         run = self._measure(items, batches)
-        changed = {f"batch={batch}" for batch, row in accuracy.items() if not row["consistent"]}
+        mute = self._mute if validate else {}
+        changed = {f"batch={batch}" for batch in mute} | {f"batch={batch}" for batch, row in accuracy.items() if not row["consistent"]}
         chosen = choose(run.cases, changed)
         run = self._judged(run, accuracy, chosen)
         document = self._head(run, {f"num_{self.unit}": len(items), "batch_sizes": batches, "validate_accuracy": validate})
-        document["batch_profiles"] = [self._row(case, accuracy.get(batch_of(case))) for case in run.cases]
+        document["batch_profiles"] = [self._row(case, accuracy.get(batch_of(case)), mute.get(batch_of(case))) for case in run.cases]
         rivals = not_told_apart(chosen["recommended"], run.cases, changed) if chosen else []
         document.update(self._verdicts(run, items, accuracy, chosen))
+        silent = [case for case in run.cases if batch_of(case) in mute and not case.failure]
+        document["bottlenecks"] += [_no_answers(case.name, mute[batch_of(case)]) for case in silent]
         if rivals:
             document["choices"]["recommended"]["not_told_apart_from"] = rivals
             document["recommendations"].insert(1, self._doubt(rivals))
@@ -244,8 +263,8 @@ class TextProfiler:
     def _rate(self) -> str:
         return f"throughput_{self.unit}_per_sec"
 
-    def _row(self, case: Case, accuracy: dict[str, Any] | None) -> dict[str, Any]:
-        """A case in the words of the profile."""
+    def _row(self, case: Case, accuracy: dict[str, Any] | None, why_none: str | None = None) -> dict[str, Any]:
+        """A case in the words of the profile; why_none: of its accuracy."""
         rate, self_cost = case["throughput"] or {}, case["self"] or {}
         return {
             "batch_size": batch_of(case),
@@ -258,7 +277,8 @@ class TextProfiler:
             "accuracy_metrics": accuracy,
             "calls": case.samples,
             "self_ns_per_call": self_cost.get("ns_per_run"),
-            "unknown": _reasons(case, accuracy),
+            "failure": case.failure,
+            "unknown": _reasons(case, accuracy, why_none),
         }
 
     def _head(self, run: Run, settings: dict[str, Any]) -> dict[str, Any]:
@@ -296,11 +316,11 @@ class TextProfiler:
         run = with_recommendation(self._measure(items, [batch], lengths), self.unit)
         document = self._head(run, {f"num_{self.unit}": len(items), "batch_size": batch, "text_lengths": lengths})
         rows = [self._length_row(case, items) for case in run.cases]
-        shortest = rows[0][self._rate]
+        measured = [row for row in rows if row[self._rate]]
         for row in rows:
-            row["relative_throughput"] = row[self._rate] / shortest if shortest and row[self._rate] else None
+            row["relative_throughput"] = row[self._rate] / measured[0][self._rate] if row[self._rate] else None
         document["length_profiles"] = rows
-        document["bottlenecks"] = bottlenecks_of(run) + self._long_texts(rows)
+        document["bottlenecks"] = bottlenecks_of(run) + self._long_texts(measured)
         document["measurement"] = notes_of(run)
         document["recommendations"] = list(dict.fromkeys(f["action"] for f in document["bottlenecks"] if f["action"]))
         return TextProfile(self.kinds["lengths"], run, document)
@@ -313,6 +333,8 @@ class TextProfiler:
 
     def _long_texts(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Told when the longest texts surely run at less than half the rate of the shortest."""
+        if not rows:
+            return []
         shortest, longest = rows[0], rows[-1]
         low, high = shortest["throughput_interval"][0], longest["throughput_interval"][1]
         if low is None or high is None or high > low / 2:
@@ -351,15 +373,28 @@ def _cut(items: list[Any], batch: int) -> list[list[Any]]:
     return [[items[(start + i) % len(items)] for i in range(batch)] for start in range(0, len(items), batch)]
 
 
-def _reasons(case: Case, accuracy: dict[str, Any] | None) -> dict[str, str]:
+def _reasons(case: Case, accuracy: dict[str, Any] | None, why_none: str | None = None) -> dict[str, str]:
     """Why something of a row is None."""
     told = case.get("unknown") or {}
     out = {"throughput": told["throughput"]} if "throughput" in told else {}
     out.update({"throughput_interval": told[key] for key in ("throughput.lo",) if key in told})
     out.update({f"latency_ms_per_batch.{p}": told[f"latency_ns.{p}"] for p in ("p50", "p95", "p99") if f"latency_ns.{p}" in told})
+    for name, key in (("latency_ms_per_batch", "latency_ns"), ("memory_delta_mb", "memory"), ("memory_peak_mb", "memory"), ("calls", "samples")):
+        out.update({name: told[key]} if key in told else {})
     if accuracy is None:
-        out["accuracy_metrics"] = _NOT_ASKED
+        out["accuracy_metrics"] = why_none or _NOT_ASKED
     return out
+
+
+def _no_answers(case: str, why_none: str) -> dict[str, Any]:
+    return {
+        "id": "accuracy.unknown",
+        "severity": "critical",
+        "description": f"its answers could not be had: {why_none}",
+        "case": case,
+        "evidence": {},
+        "action": "do not use this batch size before the cause is known",
+    }
 
 
 def _changed_answers(batch: int, row: dict[str, Any]) -> dict[str, Any]:

@@ -48,7 +48,8 @@ struct bench_plan {
     uint64_t seed;              /* of the order of cases and of arrivals */
     bool keep_outputs;          /* for accuracy: outputs of the first run of each case */
     struct tensor_set *outputs; /* one per case, when keep_outputs */
-    bool all_or_nothing;        /* a case that fails ends the bench: its exception is on the way */
+    bool keep_failed;           /* that all cases fail is no error: they are rows, too */
+    const bool *ended;          /* set by the subject: what fails from then on ends the bench; may be NULL */
     const volatile sig_atomic_t *interrupted; /* set by a signal handler: finish with what there is */
     struct bench_progress progress;
 };
@@ -63,8 +64,8 @@ struct bench_plan {
     }
 
 /* Measures all cases into run->cases, in the plan's order. A case that cannot be prepared, or fails in a run, is there
- * with its `failure` and nothing else; when all fail, that is the error. Under open-loop load a failed run does not end
- * its case. */
+ * with its `failure` and nothing else; when all fail, what the first of them said is the error. Under open-loop load a
+ * failed run does not end its case. */
 tare_status bench_run(struct run *run, const struct bench_plan *plan, tare_error *err);
 
 /* ---- named load patterns after the scenarios of MLPerf Inference, as a table for the command line. A preset

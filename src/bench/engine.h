@@ -146,6 +146,7 @@ struct bench {
     uint64_t self_ns, self_watching_ns; /* our own cost per run; when switches are read after each */
     uint64_t done_ns, total_ns;
     size_t blocks;
+    const struct case_work *first_failed;
     const char *split_why; /* why cases were not all interleaved; NULL: they were */
 };
 

@@ -242,11 +242,12 @@ tare_status case_revive(struct bench *b, struct case_work *w, tare_error *err)
 /* One bad case, a batch that does not fit into memory, must not lose the others: it becomes a row with its reason. */
 tare_status case_failed(struct bench *b, struct case_work *w, const tare_error *why, tare_error *err)
 {
-    if (bench_interrupted(b) || b->plan->all_or_nothing)
+    if (bench_interrupted(b) || (b->plan->ended && *b->plan->ended))
         return error_set(err, why->status, "case %s: %s", w->what->name, why->text);
     w->failed = why->status;
     w->failure = arena_str(&b->run->arena, why->text);
     w->stopped = STOP_FAILED;
+    if (!b->first_failed) b->first_failed = w;
     vec_clear(&w->samples);
     if (w->instance) w->instance->subject->ops->finish(w->instance);
     w->instance = NULL;
@@ -256,12 +257,9 @@ tare_status case_failed(struct bench *b, struct case_work *w, const tare_error *
 /* When none could be measured, what the first one says. */
 static tare_status all_failed(const struct bench *b, tare_error *err)
 {
-    const struct case_work *first = NULL;
-    for (size_t i = 0; i < b->n_cases; i++) {
-        const struct case_work *w = &b->cases[i];
-        if (w->stopped && w->stopped != STOP_FAILED) return TARE_OK;
-        if (w->stopped && !first) first = w;
-    }
+    const struct case_work *first = b->plan->keep_failed ? NULL : b->first_failed;
+    for (size_t i = 0; i < b->n_cases; i++)
+        if (b->cases[i].stopped && b->cases[i].stopped != STOP_FAILED) return TARE_OK;
     return first ? error_set(err, first->failed, "case %s: %s", first->what->name, first->failure) : TARE_OK;
 }
 

@@ -431,6 +431,8 @@ tare_status record_case(struct bench *b, struct case_work *w, tare_error *err)
     c->params = w->params_used;
     c->failure = w->failure;
     if (w->stopped == STOP_FAILED) {
+        struct case_record to = {b->run, &c->params};
+        if (!c->params.n) case_say_params(&w->what->params, &to);
         run_explain_failed(b->run, c);
         return TARE_OK;
     }

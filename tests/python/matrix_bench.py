@@ -14,6 +14,7 @@ import threading
 import time
 import traceback
 import unittest
+import weakref
 
 import tare
 from tare import _inputs
@@ -146,22 +147,52 @@ class Coroutines(unittest.TestCase):
 
 
 class Faults(unittest.TestCase):
-    def test_an_exception_comes_out_with_its_traceback_and_the_case(self):
+    def test_a_case_that_fails_is_a_row_and_the_others_are_kept(self):
+        class Held:
+            """What a batch that does not fit into memory would hold."""
+
+        alive = []
+
+        def third(items):
+            held = Held()
+            alive.append(weakref.ref(held))
+            if len(items) == 3:
+                raise MemoryError("no room\n for 3")
+
+        for batches in ([1, 2, 3, 4], [3, 1]):  # the first one is also run before all
+            run = tare.bench(third, [0], batch_sizes=batches, **QUICK)
+            self.assertEqual([case["params"] for case in run.cases], [{"batch": batch} for batch in batches])
+            for case in run.cases:
+                failed = case.params["batch"] == 3
+                self.assertEqual(case.failure, "run 1: MemoryError: no room for 3" if failed else None)
+                self.assertEqual(case.p50_ms is None, failed)
+            self.assertEqual(run.case(batch=3).reasons["latency_ns"], "the case failed")
+            self.assertEqual([f["case"] for f in run.findings if f["id"] == "runs.failed"], ["batch=3"])
+            self.assertIn("batch=3: the case failed", str(run))
+            self.assertFalse([one for one in alive if one()])
+
+    def test_what_is_no_exception_ends_all_cases(self):
         calls = []
 
         def third(items):
             calls.append(len(items))
             if len(items) == 3:
-                raise LookupError("in case 3")
+                raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt):
+            tare.bench(third, [0], batch_sizes=[1, 2, 3, 4], **QUICK)
+        self.assertEqual((calls.count(3), calls.count(4)), (1, 0))
+
+    def test_where_all_fail_the_exception_comes_out_with_its_traceback_and_the_case(self):
+        def third(items):
+            raise LookupError(f"in case {len(items)}")
 
         try:
-            tare.bench(third, [0], batch_sizes=[1, 2, 3, 4], **QUICK)
+            tare.bench(third, [0], batch_sizes=[3, 4], **QUICK)
             self.fail("nothing was raised")
         except LookupError as error:
             shown = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        self.assertNotIn(4, calls)
-        self.assertEqual(calls.count(3), 1)
-        self.assertIn("case batch=3: run 1", shown)
+        self.assertIn("case batch=3: run 1: LookupError: in case 3", shown)
         self.assertIn("in third", shown)
         self.assertIn("LookupError: in case 3", shown)
 

@@ -506,6 +506,46 @@ def test_bad_input_is_exit_2(python, latest, words, said):
     assert said in profile_command(python, *words, status=2).stderr
 
 
+class NotAtFour(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = mlp()
+
+    def forward(self, x):
+        if x.shape[0] == 4:
+            raise RuntimeError("no room for 4")
+        return self.inner(x)
+
+
+def test_a_configuration_that_fails_loses_no_other(tare_package, validator):
+    profiler = tare_package.ModelProfiler(model=NotAtFour())
+    profiler.profile(torch.zeros(1, 8), num_runs=5)
+    for sizes in ([1, 4, 8], [1, 8, 4], [4, 1]):
+        results = profiler.benchmark([{"batch_size": size} for size in sizes], num_runs=5)
+        validator.validate(results.document)
+        assert [case.params["batch"] for case in results.run.cases] == sizes
+        for size, one, case in zip(sizes, results, results.run.cases):
+            assert case.failure == ("run 1: RuntimeError: no room for 4" if size == 4 else None)
+            assert one["runs"] == (None if size == 4 else 5) and (size == 4) == (not one["latency"]["p50"])
+        assert results.run.best.params["batch"] != 4 and results.run.to_dict()["subject"]["type"] == "torch"
+        assert "failed: run 1: RuntimeError: no room for 4" in str(results)
+    with pytest.raises(RuntimeError, match="no room for 4"):
+        profiler.benchmark([{"batch_size": 4}], num_runs=5)
+
+
+def test_the_command_keeps_the_batch_sizes_that_did_not_fail(python, tare, latest, tmp_path, validator):
+    torch.jit.save(torch.jit.script(NotAtFour().eval()), latest / "model.pt")
+    (latest / "model.onnx").unlink()
+    done = profile_command(python, "--input", "float32:1x8", "--batch-size", "1,4,8", "--output-dir", "out", "--html", status=1)
+    assert "no room for 4" in done.stderr and done.stdout.count(": 60 runs\n") == 2
+    (saved,) = (tmp_path / "out").glob("profile_model_*.json")
+    document = json.loads(saved.read_text())
+    validator.validate(document)
+    assert [case["samples"] for case in document["cases"]] == [60, None, 60]
+    assert len(json.loads(tare("history", "list", "--history", tmp_path / "out" / "history.db", "--json").stdout)["runs"]) == 1
+    assert "no room for 4" in profile_command(python, "--input", "float32:1x8", "--batch-size", "4", status=3).stderr
+
+
 def test_what_cannot_be_measured_is_exit_3(python, latest):
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")

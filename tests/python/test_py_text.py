@@ -456,7 +456,53 @@ def test_a_model_that_fails_and_a_target_that_is_missed(python, models):
     assert "FAIL" in python(*common, "--target", "throughput>=1e9/s", status=1).stdout
     assert "PASS" in python(*common, "--target", "memory.peak<=9TB").stdout
     (models / "file").write_text("")
-    assert "file" in python(*common, "--output-dir", "file/below", status=3).stderr
+    for bad in (("--output-dir", "file/below"), ("--output", "file/below/x.json")):
+        done = python(*common, *bad, status=2)
+        assert "file/below" in done.stderr and not done.stdout  # before anything is measured
+
+
+@pytest.mark.parametrize("kind", ["MemoryError('no room')", "RuntimeError('CUDA out of memory')", "ValueError('too long')"])
+@pytest.mark.parametrize("words, one, name", [
+    (("embedding", "batch-sizes", "--batch-sizes", "2,4,8"), "batch_size", "batch=4"),
+    (("embedding", "batch-sizes", "--batch-sizes", "4,2,8", "--validate-accuracy"), "batch_size", "batch=4"),
+    (("nli", "--batch-sizes", "2,4,8"), "batch_size", "batch=4"),
+    (("nli-batch", "--batch-sizes", "2,4,8", "--validate-accuracy"), "batch_size", "batch=4"),
+    (("embedding", "text-lengths", "--lengths", "4,5,6", "--batch-size", "2"), "text_length_words", "batch=2,length=4"),
+])
+def test_one_bad_case_loses_no_other(python, tare, tmp_path, words, one, name, kind):
+    (tmp_path / "bad.py").write_text(f"""import time
+def model(items):
+    if len(items) == 4 or (isinstance(items[0], str) and len(items[0].split()) == 4 and len(items) == 2):
+        raise {kind}
+    time.sleep(0.0002)
+    return [[0.1, 0.2, 0.7] for _ in items]
+""")
+    done = python("-m", "tare", *words, "--model", "bad.py:model", "--budget", "50ms", "--json", status=1)
+    found = json.loads(done.stdout)
+    rows = found.get("batch_profiles") or found["length_profiles"]
+    text = kind.replace("('", ": ").replace("')", "")
+    for row in rows:
+        bad = row[one] == 4
+        assert row["failure"] == (f"run 1: {text}" if bad else None) and (row["calls"] is None) == bad
+    assert f"tare: {name} failed: run 1: {text}" in done.stderr and "Traceback" not in done.stderr
+    assert name in [f["case"] for f in found["bottlenecks"] if f["severity"] == "critical"]
+    if "choices" in found:
+        assert found["choices"]["recommended"]["batch_size"] != 4
+    run = json.loads((tmp_path / "tare-results" / found["run"]).read_text())
+    assert [case["samples"] is None for case in run["cases"]] == [row[one] == 4 for row in rows]
+    assert len(json.loads(tare("history", "list", "--json").stdout)["runs"]) == 1
+
+
+def test_answers_that_one_batch_size_does_not_give(python, tmp_path):
+    """It can be measured, but it is never recommended, and told."""
+    (tmp_path / "bad.py").write_text("calls = []\ndef model(texts):\n    calls.append(len(texts))\n"
+                                     "    if calls.count(8) == 1 and len(texts) == 8:\n        raise MemoryError\n    return [[1.0, 2.0]] * len(texts)\n")
+    done = python("-m", "tare", "embedding", "batch-sizes", "--batch-sizes", "2,8", "--validate-accuracy", "--model", "bad.py:model",
+                  "--num-texts", "16", "--budget", "50ms", "--json", status=1)
+    found = json.loads(done.stdout)
+    assert found["choices"]["recommended"]["batch_size"] == 2
+    assert found["batch_profiles"][1]["unknown"]["accuracy_metrics"] == "MemoryError:"
+    assert [f["case"] for f in found["bottlenecks"] if f["id"] == "accuracy.unknown"] == ["batch=8"]
 
 
 def test_without_a_runtime_the_made_up_model_says_what_to_install(python):

@@ -23,7 +23,8 @@
 #define FINDING_MAP(RUN, CASE, SWEEP, SWEEP_ANY_LOAD, WORST, OTHER)                                                    \
     CASE("outputs.not-finite", "critical", not_finite,                                                                 \
          "check the inputs (token ids, masks) and the precision: overflow is common in fp16")                          \
-    CASE("runs.failed", "critical", failed, "its other numbers, if any, are those of the runs that did not fail")      \
+    CASE("runs.failed", "critical", failed,                                                                            \
+         "mend the cause, or leave the case out; its numbers, if any, are of the others")                              \
     CASE("load.overloaded", "critical", overloaded,                                                                    \
          "latencies of this case say how long it was measured, not how fast it is; offer less, or see `tare plan` "    \
          "for the replicas it needs")                                                                                  \

@@ -46,9 +46,15 @@ static bool is_same_reason(const char *a, const char *b)
     }
 }
 
+static bool is_failed(const struct run_case *c)
+{
+    return c->failure && !c->samples.known;
+}
+
 static const char *reason_of(const struct run_case *c, const struct run_column *column)
 {
     struct run_estimate e;
+    if (is_failed(c)) return NULL; /* told once, for all columns */
     return measure_named(c, column->metric, &e) ? NULL
                                                 : run_reason(&c->unknown, measure_find(column->metric)->path);
 }
@@ -58,17 +64,17 @@ static const char *reason_of(const struct run_case *c, const struct run_column *
 /* Each reason for a "-" once per column, with how many other cases it holds for. */
 static void write_reasons(struct stream *s, const struct run *run, const struct run_column *column)
 {
-    const char *last = NULL;
     for (size_t c = 0, shown = 0; c < run->cases.n && shown < REASONS_SHOWN; c++) {
         const char *why = reason_of(run->cases.at[c], column);
-        size_t more = 0;
-        if (!why || (last && is_same_reason(why, last))) continue;
-        last = why;
-        shown++;
-        for (size_t k = c + 1; k < run->cases.n; k++) {
+        size_t more = 0, before = 0;
+        for (size_t k = 0; why && k < run->cases.n; k++) {
             const char *other = reason_of(run->cases.at[k], column);
-            more += other && is_same_reason(other, why);
+            bool same = k != c && other && is_same_reason(other, why);
+            before += same && k < c;
+            more += same;
         }
+        if (!why || before) continue;
+        shown++;
         buf_printf(&s->out, "- %s: ", column->title);
         text_name(&s->out, why, TEXT_MOST);
         if (more) buf_printf(&s->out, "; likewise in %zu more %s", more, more == 1 ? "case" : "cases");
@@ -86,6 +92,12 @@ static void write_cases(struct stream *s, const struct run *run)
     if (!table_end(&t, s, s->style.bold)) buf_add_str(&s->out, "no case was measured\n");
     for (size_t i = 0; i < n; i++) any_half = any_half || columns[i].half;
     if (any_half) buf_printf(&s->out, "%s%s%s\n", s->style.dim, run_interval_note(), s->style.plain);
+    for (size_t c = 0; c < run->cases.n; c++) {
+        if (!is_failed(run->cases.at[c])) continue;
+        buf_add_str(&s->out, "- ");
+        text_name(&s->out, run->cases.at[c]->name, TEXT_MOST);
+        buf_add_str(&s->out, ": the case failed\n");
+    }
     for (size_t i = 0; i < n; i++)
         if (columns[i].metric && !columns[i].half) write_reasons(s, run, &columns[i]);
 }
