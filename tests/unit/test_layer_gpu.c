@@ -143,6 +143,28 @@ static void operations_go_to_their_nodes(void **state)
     release(&m);
 }
 
+/* A kernel that is missing in every run leaves runs that look whole: one record that was lost is enough to say so. */
+static void what_is_missing_makes_it_unknown(void **state)
+{
+    (void)state;
+    struct made m = make(&(struct shape){.odd_plain = -1});
+    m.gpu.lost = 1;
+    struct layer_gpu g = build(&m);
+    assert_string_equal(g.why, "1 records of the GPU are missing");
+    assert_int_equal(g.n, 0);
+    layer_gpu_release(&g);
+    struct run run;
+    tare_error err = TARE_ERROR_INIT;
+    assert_int_equal(run_init(&run, "bench", &err), TARE_OK);
+    struct run_case *c = run_add_case(&run, "case");
+    struct layers_input in = {.profile = &m.profile, .gpu = &m.gpu};
+    if (layers_join(&run, c, &in, &err) < 0) fail_msg("%s", err.text);
+    assert_false(c->gpu.known);
+    assert_string_equal(run_reason(&c->unknown, "gpu"), "1 records of the GPU are missing");
+    run_release(&run);
+    release(&m);
+}
+
 /* Times of layers: those on the GPU by its operations, those on the processor by the profile, the rest as one more. */
 static void layers_have_the_time_of_the_gpu(void **state)
 {
@@ -292,6 +314,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operations_go_to_their_nodes),
         cmocka_unit_test(layers_have_the_time_of_the_gpu),
+        cmocka_unit_test(what_is_missing_makes_it_unknown),
         cmocka_unit_test(no_busier_than_always),
         cmocka_unit_test(runs_that_differ_are_left_out),
         cmocka_unit_test(what_does_not_repeat_is_unknown),

@@ -40,6 +40,7 @@ struct comparing {
     struct comparison *c;
     struct comparison_case *to;
     const struct compare_gpu *in;
+    bool doubt; /* of the card: records are missing on one side, so that single runs are compared, no sums */
     VEC(struct comparison_metric *) judged; /* of all cases, with the two p values of each */
     VEC(double) slower;
     VEC(double) faster;
@@ -253,7 +254,7 @@ static const char *row_name(struct comparing *k, const struct gpu_series_kernel 
 static struct samples samples_of(const struct comparing *k, const struct gpu_series_kernel *of,
                                  size_t n_steps)
 {
-    if (k->to->pairs.v) return (struct samples){of->step_ns, n_steps};
+    if (k->to->pairs.v && !k->doubt) return (struct samples){of->step_ns, n_steps};
     return (struct samples){of->run_ns, of->n_runs};
 }
 
@@ -300,6 +301,7 @@ static tare_status add_kernel(struct comparing *k, const struct gpu_series_card 
                     .new_ = samples_of(k, then, new_->n_steps)};
     tare_status s = add_row(k, &r);
     if (s < 0 || !r.made) return s;
+    if (k->doubt) return TARE_OK; /* how often it ran is not known */
     bool steps = k->to->pairs.v > 0;
     tell_runs(k, r.made, per_step(of->runs, steps ? base->n_steps : 0),
               per_step(then->runs, steps ? new_->n_steps : 0), steps);
@@ -334,6 +336,21 @@ static double *sum_columns(struct comparing *k, const double *const *columns, si
     return sum;
 }
 
+/* What a trace with missing records cannot tell. */
+static tare_status add_unknown(struct comparing *k, const char *name)
+{
+    static const char *const fields[] = {"base", "new", "ratio", "gate"};
+    struct paired_rule rule;
+    struct comparison_metric *m =
+        new_row(k, name, role_of(k, name, strcmp(name, "kernels.time") == 0, &rule));
+    if (!m) return compare_no_memory(k->err);
+    m->verdict = "inconclusive";
+    m->why = "cannot tell: records are missing";
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        run_map_text(&k->c->arena, &m->unknown, fields[i], "records are missing");
+    return TARE_OK;
+}
+
 static double *kernel_sums(struct comparing *k, const struct gpu_series_card *c)
 {
     double *sum = arena_new(&k->c->arena, c->n_steps + 1, sizeof *sum);
@@ -358,10 +375,7 @@ static tare_status add_columns(struct comparing *k, const char *name, bool gate,
     return sum_of(base) > 0 || sum_of(new_) > 0 ? add_row(k, &r) : TARE_OK;
 }
 
-static bool knows_busy(const struct gpu_series_card *a, const struct gpu_series_card *b)
-{
-    return !a->busy_unknown && !b->busy_unknown;
-}
+static const char *const sums[] = {"kernels.time", "busy.time", "idle.time", "copy.time"};
 
 static tare_status add_idle(struct comparing *k, const struct gpu_series_card *a,
                             const struct gpu_series_card *b)
@@ -387,25 +401,31 @@ static tare_status add_steps(struct comparing *k, const struct gpu_series_card *
     const size_t n = a->n_steps, m = b->n_steps;
     tare_status s =
         add_columns(k, "step.time", false, (struct samples){a->step_ns, n}, (struct samples){b->step_ns, m});
+    for (size_t i = 0; k->doubt && i < sizeof sums / sizeof *sums && s == TARE_OK; i++)
+        s = add_unknown(k, sums[i]);
+    if (s < 0 || k->doubt) return s;
     if (s == TARE_OK)
         s = add_columns(k, "kernels.time", true, (struct samples){kernel_sums(k, a), n},
                         (struct samples){kernel_sums(k, b), m});
-    if (s == TARE_OK && knows_busy(a, b))
+    if (s == TARE_OK)
         s = add_columns(k, "busy.time", false, (struct samples){a->busy_ns, n},
                         (struct samples){b->busy_ns, m});
     if (s == TARE_OK)
         s = add_columns(k, "copy.time", false, (struct samples){a->copy_ns, n},
                         (struct samples){b->copy_ns, m});
-    return s == TARE_OK && knows_busy(a, b) ? add_idle(k, a, b) : s;
+    return s == TARE_OK ? add_idle(k, a, b) : s;
 }
 
 static tare_status add_totals(struct comparing *k, const struct gpu_series_card *a,
                               const struct gpu_series_card *b)
 {
-    tare_status s = add_total(k, "kernels.time", a->all_kernel_ns, b->all_kernel_ns);
-    if (s == TARE_OK && knows_busy(a, b)) s = add_total(k, "busy.time", a->all_busy_ns, b->all_busy_ns);
-    if (s == TARE_OK && knows_busy(a, b))
-        s = add_total(k, "idle.time", a->wall_ns - a->all_busy_ns, b->wall_ns - b->all_busy_ns);
+    tare_status s = TARE_OK;
+    for (size_t i = 0; k->doubt && i < sizeof sums / sizeof *sums && s == TARE_OK; i++)
+        s = add_unknown(k, sums[i]);
+    if (s < 0 || k->doubt) return s;
+    s = add_total(k, "kernels.time", a->all_kernel_ns, b->all_kernel_ns);
+    if (s == TARE_OK) s = add_total(k, "busy.time", a->all_busy_ns, b->all_busy_ns);
+    if (s == TARE_OK) s = add_total(k, "idle.time", a->wall_ns - a->all_busy_ns, b->wall_ns - b->all_busy_ns);
     if (s == TARE_OK && (a->all_copy_ns || b->all_copy_ns))
         s = add_total(k, "copy.time", a->all_copy_ns, b->all_copy_ns);
     return s;
@@ -420,10 +440,11 @@ static void tell_steps(struct comparing *k, const struct gpu_series_card *a, con
             c, k->to, "steps.none", "warn",
             "no steps were found in %s: single runs of kernels are compared, and totals are not judged",
             a->n_steps ? "the new trace" : "the base trace");
-    if (!knows_busy(a, b))
+    k->doubt = a->busy_unknown || b->busy_unknown;
+    if (k->doubt)
         comparison_note(
             c, k->to, "busy.unknown", "warn",
-            "CUDA graphs ran without records in %s: how long the GPU was busy and idle is not compared",
+            "records are missing in %s: single runs of kernels are compared; sums, busy and idle times are not",
             a->busy_unknown ? "the base trace" : "the new trace");
     if (a->name && b->name && strcmp(a->name, b->name) != 0) {
         struct comparison_difference *d = comparison_add_difference(c, "gpu", a->name, b->name);

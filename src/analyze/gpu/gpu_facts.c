@@ -381,12 +381,6 @@ static tare_status walk_operations(struct gpu_facts *f, const struct gpu_op *ops
     return TARE_OK;
 }
 
-static bool is_complete(const struct gpu_work *w)
-{
-    const struct gpu_lost *l = &w->out->lost;
-    return !l->unread && (l->dropped + l->untimed + l->unwritten) * 100 < w->ops.n;
-}
-
 tare_status gpu_facts_of(struct gpu_work *w, const struct gpu_op *ops, size_t n, struct gpu_facts *out)
 {
     enum { OPERATIONS_LEAST = 10 };
@@ -405,8 +399,8 @@ tare_status gpu_facts_of(struct gpu_work *w, const struct gpu_op *ops, size_t n,
     if (status == TARE_OK) status = walk_operations(out, ops + first, end - first);
     if (status != TARE_OK) return status;
     out->wall = (double)out->steady.wall_ns.v;
-    out->complete = is_complete(w);
-    out->deep = queue_deep(w, ops + first, end - first);
+    out->complete = !gpu_work_doubt(w, out->seen->process);
+    out->deep = out->complete ? queue_deep(w, ops + first, end - first) : NAN;
     out->kernel_p50 = median_kernel(ops + first, end - first);
     count_steps(out);
     return walk_calls(out);

@@ -53,7 +53,7 @@ struct gpu_facts {
     struct gpu_tally syncs, allocations; /* times in calls: those of the thread with most of it */
     double loading_ns, own_ns,
         full_ns;   /* of such a thread, too: code; our recording; a full command buffer */
-    bool complete; /* so little was lost that a gap is a gap */
+    bool complete; /* nothing was lost: a gap is a gap */
     bool onnxruntime;
     struct gpu_metered meter;
 };

@@ -294,18 +294,31 @@ static void spread_queue(const struct idle *d, struct gpu_card *out)
     out->queue = gpu_spread_of(depth, n);
 }
 
-/* Graphs ran of which nothing is known: how busy it was is not, either, and no gap is sure to be one. */
-static tare_status doubt_graphs(const struct idle *d, struct gpu_card *out, uint64_t gaps)
+/* Operations ran of which nothing is known: how busy it was is not, either, and no gap is sure to be one. What was
+ * recorded is the least of it. */
+static void doubt(const struct idle *d, struct gpu_card *out, const char *why)
 {
-    static const char *const fields[] = {"busy", "busy_ns", "compute_ns", "idle"};
+    const struct {
+        const char *field;
+        struct known_u64 *ns;
+    } fields[] = {{"busy_ns", &out->busy_ns},
+                  {"compute_ns", &out->compute_ns},
+                  {"copy_ns", &out->copy_ns},
+                  {"exposed_copy_ns", &out->exposed_copy_ns},
+                  {"communication_ns", &out->communication_ns},
+                  {"exposed_communication_ns", &out->exposed_communication_ns},
+                  {"overlapped_communication_ns", &out->overlapped_communication_ns}};
     struct arena *a = &d->w->out->arena;
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        run_map_textf(a, &out->unknown, fields[i], "nothing was recorded of %llu launches of CUDA graphs",
-                      (unsigned long long)d->w->processes.items[d->process].lost_graphs);
+    double wall = (double)out->wall_ns.v;
+    out->unrecorded_ns = known_u64(out->wall_ns.v - out->busy_ns.v);
+    run_map_textf(a, &out->unknown, "busy", "%s: busy for at least %.3g %% of the time", why,
+                  wall > 0 ? 100 * (double)out->busy_ns.v / wall : 0);
+    run_map_text(a, &out->unknown, "idle", why);
     out->busy = (struct known_f64){0};
-    out->busy_ns = out->compute_ns = (struct known_u64){0};
-    out->unrecorded_ns = known_u64(gaps);
-    return TARE_OK;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        run_map_text(a, &out->unknown, fields[i].field, why);
+        *fields[i].ns = (struct known_u64){0};
+    }
 }
 
 /* Exposed is what no better work hides: copies while nothing is computed or communicated, communication while nothing
@@ -319,6 +332,7 @@ static tare_status device_idle(struct idle *d, struct gpu_card *out)
     explain_gaps(d);
     fill_steps(d->course);
     split_host(d);
+    d->course->doubt = gpu_work_doubt(d->w, d->process) != NULL;
     out->operations = known_u64(d->n);
     out->wall_ns = known_u64(wall);
     out->busy_ns = known_u64(all);
@@ -334,7 +348,11 @@ static tare_status device_idle(struct idle *d, struct gpu_card *out)
     if (wall > d->unrecorded) out->busy = known_f64((double)all / (double)(wall - d->unrecorded));
     spread_launches(d, out);
     spread_queue(d, out);
-    if (d->w->processes.items[d->process].lost_graphs) return doubt_graphs(d, out, wall - all);
+    const char *why = gpu_work_doubt(d->w, d->process);
+    if (why) {
+        doubt(d, out, why);
+        return TARE_OK;
+    }
     for (int i = 0; i < CAUSES; i++) {
         if (!d->causes[i].ns) continue;
         struct gpu_idle *c = RUN_LIST_ADD(&d->w->out->arena, &out->idle);

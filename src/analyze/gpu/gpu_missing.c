@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * gpu_missing.c - what the record should hold and does not: holes, in which another tool had CUPTI's buffers, and CUDA
- * graphs that were launched and of which nothing was recorded. */
+ * gpu_missing.c - what the record should hold and does not: holes, in which another tool had CUPTI's buffers, CUDA
+ * graphs that were launched and of which nothing was recorded, and records that were lost one by one. */
 #include "analyze/gpu/gpu_work.h"
 
 #define CLOCKS_NS UINT64_C(1000000) /* a hole, which begins where the last record ends, is told by another clock */
@@ -76,13 +76,47 @@ static void count_lost_graphs(struct gpu_work *w)
         if (!c->graph || is_nested(w, i)) continue;
         if (c->process != process) end = last_end(w, process = c->process);
         if (c->start >= end) continue;
-        w->processes.items[c->process].lost_graphs++;
+        w->processes.items[c->process].lost.graphs++;
         w->out->lost.graphs++;
     }
 }
 
+static void sum_lost(struct gpu_work *w)
+{
+    struct gpu_lost *sum = &w->out->lost;
+    for (size_t i = 0; i < w->processes.n; i++) {
+        struct gpu_lost *of = &w->processes.items[i].lost;
+        gpu_grow(&of->untimed, w->processes.items[i].absurd);
+        gpu_grow(&sum->dropped, of->dropped);
+        gpu_grow(&sum->untimed, of->untimed);
+        gpu_grow(&sum->unread, of->unread);
+        gpu_grow(&sum->unwritten, of->unwritten);
+        gpu_grow(&sum->ranges, of->ranges);
+    }
+}
+
+const char *gpu_work_doubt(const struct gpu_work *w, uint32_t process)
+{
+    const struct gpu_seen_process *p = &w->processes.items[process];
+    const struct gpu_lost *l = &p->lost;
+    const struct {
+        uint64_t n;
+        const char *words;
+    } rows[] = {{l->graphs, "launches of CUDA graphs were not recorded"},
+                {l->dropped, "records were dropped: CUPTI had no room"},
+                {l->untimed, "records have no times"},
+                {l->unread, "buffers could not be read to their end"},
+                {l->unwritten, "records could not be written"},
+                {p->damaged, "pieces of the file are damaged"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].n)
+            return arena_printf(&w->out->arena, "%llu %s", (unsigned long long)rows[i].n, rows[i].words);
+    return NULL;
+}
+
 void gpu_work_missing(struct gpu_work *w)
 {
+    sum_lost(w);
     drop_void_holes(w);
     count_lost_graphs(w);
 }

@@ -25,7 +25,7 @@ struct gpu_series_card {
     size_t n_steps;
     const double *step_ns, *busy_ns, *copy_ns; /* of each step; copies and fills: the sum of their times */
     const double *idle_ns[GPU_CAUSES];
-    bool busy_unknown; /* graphs ran without records: busy and idle times are not those of the card */
+    bool busy_unknown; /* records are missing: busy and idle times, and all sums, are not those of the card */
     uint64_t wall_ns, all_busy_ns, all_copy_ns, all_kernel_ns; /* of the whole record */
     struct gpu_series_kernel *kernels;                         /* the one with the most time first */
     size_t n_kernels;

@@ -72,6 +72,7 @@ static void walk_operations(struct steps *s)
     }
     if (!s->windows.n || !all) return;
     s->out.operations = (operations + s->windows.n / 2) / s->windows.n;
+    if (gpu_work_doubt(s->w, s->process)) return;
     s->out.busy = known_f64((double)busy / (double)all);
     s->out.least_busy = known_f64(least);
 }

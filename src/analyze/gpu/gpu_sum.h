@@ -23,6 +23,7 @@ struct gpu_step { /* of gpu_card.steps; busy and idle times make its length */
 
 struct gpu_course { /* of one card, as in gpu_profile.devices */
     uint32_t number, pid;
+    bool doubt; /* records are missing: busy and idle times of its steps are not known */
     VEC(struct gpu_step) steps;
 };
 

@@ -93,10 +93,10 @@ static tare_status add_lane(struct gpu_work *w, uint32_t process, const struct g
 
 enum { LONGEST_NS = 1 << 30 }; /* times 2^20: 13 days; a longer operation is damage */
 
-static bool is_sane(struct gpu_work *w, uint64_t start, uint64_t duration)
+static bool is_sane(struct gpu_work *w, uint32_t process, uint64_t start, uint64_t duration)
 {
     if (start <= INT64_MAX / 2 && duration >> 20 < LONGEST_NS) return true;
-    w->out->lost.untimed++;
+    w->processes.items[process].absurd++;
     return false;
 }
 
@@ -137,7 +137,7 @@ static void sum_kernel(struct gpu_work *w, struct gpu_name *n, uint32_t shape, u
 static tare_status add_kernel(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
     uint32_t name = gpu_index(&w->tables.name_numbers, process, r->KERNEL.name);
-    if (!is_sane(w, r->KERNEL.start, r->KERNEL.duration)) return TARE_OK;
+    if (!is_sane(w, process, r->KERNEL.start, r->KERNEL.duration)) return TARE_OK;
     if (name == GPU_NONE) {
         tare_status s = name_index(w, "a kernel whose name was lost", &name);
         if (s != TARE_OK) return s;
@@ -198,7 +198,7 @@ static tare_status add_copied(struct gpu_work *w, uint32_t process, const struct
     bool copy = r->kind == GPU_COPY;
     uint64_t bytes = copy ? r->COPY.bytes : r->SET.bytes, lane = copy ? r->COPY.lane : r->SET.lane;
     struct gpu_op op = {r->v[0], r->v[0] + r->v[1], .kind = WORK_COPY};
-    if (!is_sane(w, r->v[0], r->v[1])) return TARE_OK;
+    if (!is_sane(w, process, r->v[0], r->v[1])) return TARE_OK;
     tare_status s = sum_copy(w, kind, bytes, r->v[1]);
     op.id = (uint32_t)(copy ? r->COPY.id : r->SET.id);
     op.name = (uint32_t)w->copied.n - 1;
@@ -222,7 +222,7 @@ static tare_status add_graph(struct gpu_work *w, uint32_t process, const struct 
     struct gpu_op op = {r->GRAPH.start, r->GRAPH.start + r->GRAPH.duration, .id = (uint32_t)r->GRAPH.id,
                         .kind = WORK_COMPUTE};
     uint32_t name;
-    if (!is_sane(w, r->GRAPH.start, r->GRAPH.duration)) return TARE_OK;
+    if (!is_sane(w, process, r->GRAPH.start, r->GRAPH.duration)) return TARE_OK;
     tare_status s = name_index(w, "a CUDA graph", &name);
     if (s != TARE_OK) return s;
     struct gpu_kernel *sum = &w->names.items[name].sum;
@@ -284,7 +284,7 @@ static tare_status add_call(struct gpu_work *w, uint32_t process, const struct g
 {
     uint32_t name = gpu_index(&w->tables.name_numbers, process, r->CALL.name);
     uint64_t ns = r->CALL.duration;
-    if (name == GPU_NONE || !is_sane(w, r->CALL.start, ns)) return TARE_OK;
+    if (name == GPU_NONE || !is_sane(w, process, r->CALL.start, ns)) return TARE_OK;
     tare_status s = number_call(w, name);
     if (s != TARE_OK) return s;
     struct gpu_name *n = &w->names.items[name];
@@ -355,7 +355,7 @@ static tare_status add_overhead(struct gpu_work *w, uint32_t process, const stru
 {
     struct gpu_overhead o = {r->OVERHEAD.start, r->OVERHEAD.duration, (uint32_t)r->OVERHEAD.what,
                              (uint16_t)process, MANY_THREADS};
-    if (!is_sane(w, o.start, o.ns)) return TARE_OK;
+    if (!is_sane(w, process, o.start, o.ns)) return TARE_OK;
     tare_status s = thread_index(w, process, r->OVERHEAD.thread, &o.thread);
     return s == TARE_OK ? vec_push(&w->overheads, o, w->err) : s;
 }
@@ -423,28 +423,13 @@ static tare_status add_lost(struct gpu_work *w, uint32_t process, const struct g
 {
     for (size_t i = 0; i < 5; i++)
         if (r->v[i] > INT64_MAX) return TARE_OK;
-    while (w->lost.n <= process) {
-        tare_status s = vec_push(&w->lost, (struct gpu_lost){0}, w->err);
-        if (s != TARE_OK) return s;
-    }
-    w->lost.items[process].dropped = r->LOST.dropped;
-    w->lost.items[process].untimed = r->LOST.untimed;
-    w->lost.items[process].unread = r->LOST.unread;
-    w->lost.items[process].unwritten = r->LOST.unwritten;
-    w->lost.items[process].ranges = r->LOST.ranges;
+    struct gpu_lost *to = &w->processes.items[process].lost;
+    to->dropped = r->LOST.dropped;
+    to->untimed = r->LOST.untimed;
+    to->unread = r->LOST.unread;
+    to->unwritten = r->LOST.unwritten;
+    to->ranges = r->LOST.ranges;
     return TARE_OK;
-}
-
-static void sum_lost(struct gpu_work *w)
-{
-    struct gpu_lost *sum = &w->out->lost;
-    for (size_t i = 0; i < w->lost.n; i++) {
-        gpu_grow(&sum->dropped, w->lost.items[i].dropped);
-        gpu_grow(&sum->untimed, w->lost.items[i].untimed);
-        gpu_grow(&sum->unread, w->lost.items[i].unread);
-        gpu_grow(&sum->unwritten, w->lost.items[i].unwritten);
-        gpu_grow(&sum->ranges, w->lost.items[i].ranges);
-    }
 }
 
 /* Numbers that no launcher gives are damage: then nothing is known of it. */
@@ -465,7 +450,7 @@ static tare_status add_rank(struct gpu_work *w, uint32_t process, const struct g
 static tare_status add_hole(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
     struct gpu_hole h = {r->HOLE.start, r->HOLE.start + r->HOLE.duration, process, false};
-    if (!is_sane(w, r->HOLE.start, r->HOLE.duration)) return TARE_OK;
+    if (!is_sane(w, process, r->HOLE.start, r->HOLE.duration)) return TARE_OK;
     return vec_push(&w->holes, h, w->err);
 }
 
@@ -673,7 +658,10 @@ static tare_status gather_trace(struct gpu_work *w, struct trace *t)
                                      .unix_ns = from->start_unix_ns - from->start_ns};
         s = vec_push(&w->processes, p, w->err);
     }
-    return s == TARE_OK ? (tare_status)trace_gpu(t, add_record, &g) : s;
+    if (s == TARE_OK) s = (tare_status)trace_gpu(t, add_record, &g);
+    for (size_t i = g.base; i < w->processes.n; i++)
+        w->processes.items[i].damaged = trace_loss(t)->damaged_chunks;
+    return s;
 }
 
 tare_status gpu_work_gather(struct gpu_work *w, struct trace *const *traces, size_t n,
@@ -691,7 +679,6 @@ tare_status gpu_work_gather(struct gpu_work *w, struct trace *const *traces, siz
     if (s == TARE_OK) s = number_states(w);
     if (s == TARE_OK) s = gpu_work_origins(w);
     if (s != TARE_OK) return s;
-    sum_lost(w);
     find_cards(w);
     join_calls(w);
     gpu_work_missing(w);
@@ -712,7 +699,6 @@ void gpu_work_release(struct gpu_work *w)
     vec_release(&w->holes);
     vec_release(&w->threads);
     vec_release(&w->in_range);
-    vec_release(&w->lost);
     vec_release(&w->copied);
     vec_release(&w->call_names);
     vec_release(&w->overheads);

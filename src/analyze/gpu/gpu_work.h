@@ -118,7 +118,8 @@ struct gpu_seen_process {
     const char *trace, *host;              /* host NULL: not told */
     uint64_t rank, local_rank, size, boot; /* as in RANK: + 1, 0: not told */
     uint64_t raw_ns, unix_ns;              /* its machine's clocks at time 0 of its trace */
-    uint64_t lost_graphs;                  /* launches of graphs without a record */
+    uint64_t absurd, damaged;              /* records with times that cannot be; pieces of its file */
+    struct gpu_lost lost;                  /* the latest that it told; graphs: launches without a record */
     uint32_t pid;
 };
 
@@ -146,7 +147,6 @@ struct gpu_work {
     VEC(uint32_t) late;                     /* processes whose recording began while they ran */
     VEC(struct gpu_seen_process) processes; /* of all traces, one after the other */
     VEC(struct gpu_hole) holes;             /* by process, then start */
-    VEC(struct gpu_lost) lost;              /* by process: the latest that it told */
     VEC(struct gpu_copied) copied;
     VEC(uint32_t) call_names; /* indices of names */
     VEC(struct gpu_overhead) overheads;
@@ -220,8 +220,10 @@ tare_status gpu_work_courses(struct gpu_work *w);
 /* gpu_held.c: memory of each device over time, its peak, and who held it then. After steps. */
 tare_status gpu_work_held(struct gpu_work *w);
 
-/* gpu_missing.c: holes that are none are dropped, graphs without records counted. */
+/* gpu_missing.c: holes that are none are dropped, graphs without records counted. What else is missing of a process'
+ * operations has no time: anywhere between its records it may have been at work. NULL: nothing is; else in words. */
 void gpu_work_missing(struct gpu_work *w);
+const char *gpu_work_doubt(const struct gpu_work *w, uint32_t process);
 
 /* gpu_ranks.c: processes of a job beside each other; after idle and steps. */
 tare_status gpu_work_ranks(struct gpu_work *w);

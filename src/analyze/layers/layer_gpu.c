@@ -310,7 +310,10 @@ tare_status layer_gpu_build(struct layer_gpu *out, const struct layers_gpu *in, 
     struct layer_gpu made = LAYER_GPU_INIT;
     struct gpu_timing t = {.in = in, .profile = p, .times = times, .out = &made, .err = err};
     tare_status s = cut_runs(&t);
-    bool alike = s == TARE_OK && find_usual(&t);
+    if (in->lost) /* what is missing in every run alike would make all of them look whole */
+        snprintf(made.why, sizeof made.why, "%llu records of the GPU are missing",
+                 (unsigned long long)in->lost);
+    bool alike = s == TARE_OK && !in->lost && find_usual(&t);
     if (alike) s = map_operations(&t);
     if (s == TARE_OK && alike) s = time_runs(&t);
     if (s == TARE_OK && alike && !made.why[0] && finds_nodes(&t)) s = time_slots(&t);

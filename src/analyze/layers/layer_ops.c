@@ -15,6 +15,7 @@ struct reading {
     struct map_u64 launched; /* id of a call -> when it began */
     VEC(uint64_t) ids;       /* of each operation */
     uint32_t process;        /* the one whose records these are */
+    uint64_t told_lost;      /* a process tells what it lost in all so far: the latest counts */
     bool any;
     tare_status status;
     tare_error *err;
@@ -62,7 +63,7 @@ static int add_graph(struct reading *r, const struct gpu_record *g)
 
 static int add_lost(struct reading *r, const struct gpu_record *l)
 {
-    r->out->lost = l->LOST.dropped + l->LOST.untimed + l->LOST.unread + l->LOST.unwritten;
+    r->told_lost = l->LOST.dropped + l->LOST.untimed + l->LOST.unread + l->LOST.unwritten;
     return 0;
 }
 
@@ -87,6 +88,7 @@ static int take_record(void *ctx, uint32_t process, const struct gpu_record *g)
     case GPU_SET: return add_set(r, g);
     case GPU_GRAPH: return add_graph(r, g);
     case GPU_LOST: return add_lost(r, g);
+    case GPU_HOLE: r->out->lost++; return 0;
     case GPU_NOTE: return add_note(r, g);
     case GPU_CALL:
         r->status = map_u64_put(&r->launched, g->CALL.id, g->CALL.start, r->err);
@@ -134,6 +136,7 @@ tare_status layers_gpu_read(struct layers_gpu *out, const struct layers_gpu_sour
     struct layers_gpu made = LAYERS_GPU_INIT;
     struct reading r = {.out = &made, .launched = MAP_U64_INIT, .ids = VEC_INIT, .err = err};
     trace_gpu(from->trace, take_record, &r);
+    made.lost += r.told_lost + trace_loss(from->trace)->damaged_chunks;
     if (r.status == TARE_OK && !made.ops.n)
         r.status = error_set(err, TARE_UNSUPPORTED, "nothing of the GPU was recorded%s%s",
                              made.notes[0] ? ": " : "", made.notes);

@@ -34,7 +34,7 @@ struct layers_gpu {
     VEC(struct layers_op) ops;         /* by launch */
     VEC(struct layers_window) windows; /* by start; no warm-ups */
     VEC(uint64_t) events;              /* when each event of the profile began */
-    uint64_t lost;                     /* operations that were dropped, or have no times */
+    uint64_t lost;                     /* records that are missing; and times in which nothing was recorded */
     char notes[200];                   /* what the recorder had to say; "": nothing */
 };
 #define LAYERS_GPU_INIT {.ops = VEC_INIT, .windows = VEC_INIT, .events = VEC_INIT}

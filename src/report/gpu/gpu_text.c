@@ -34,10 +34,15 @@ static const struct {
     {"unknown", "unknown: the launch was not recorded, or waited for something not recorded"},
 };
 
+static struct shown percent(struct known_f64 v)
+{
+    return v.known ? show_percent(v.v) : (struct shown){"unknown"};
+}
+
 static void write_busy(struct stream *s, const struct gpu_card *d)
 {
     struct buf b = BUF_INIT;
-    buf_printf(&b, "%s of ", d->busy.known ? show_percent(d->busy.v).s : "-");
+    buf_printf(&b, "%s of ", percent(d->busy).s);
     fmt_duration(&b, number(d->wall_ns));
     buf_add_str(&b, ": ");
     fmt_duration(&b, number(d->compute_ns));
@@ -56,7 +61,7 @@ static void write_busy(struct stream *s, const struct gpu_card *d)
     if (d->unrecorded_ns.v) {
         b = (struct buf)BUF_INIT;
         fmt_duration(&b, number(d->unrecorded_ns));
-        buf_add_str(&b, " of which nothing is known: the program launched, and nothing was recorded");
+        buf_add_str(&b, " of which it is not known whether it was busy: records are missing");
         text_line(s, "hole", &b);
     }
     if (!d->communication_ns.v) return;
@@ -96,8 +101,8 @@ static void write_steps(struct stream *s, const struct gpu_steps *p)
         buf_printf(&b, ": p50 %s, p95 %s, ", show_time((double)p->step_ns.p50).s,
                    show_time((double)p->step_ns.p95).s);
         fmt_count(&b, p->operations);
-        buf_printf(&b, " operations each, busy %s, the least busy %s", show_percent(p->busy.v).s,
-                   show_percent(p->least_busy.v).s);
+        buf_printf(&b, " operations each, busy %s, the least busy %s", percent(p->busy).s,
+                   percent(p->least_busy).s);
     } else {
         buf_add_str(&b, "none found: no range and no order of kernels repeats at least five times");
     }
@@ -137,11 +142,6 @@ static void write_memory(struct stream *s, const struct gpu_card *d)
         if (h->step.known) buf_printf(&b, ", step %" PRIu64, h->step.v);
     }
     text_line(s, "memory", &b);
-}
-
-static struct shown percent(struct known_f64 v)
-{
-    return v.known ? show_percent(v.v) : (struct shown){"-"};
 }
 
 /* Measured by the card where it can; what launch shapes and names suggest is said to be an estimate. */

@@ -276,7 +276,7 @@ static void put_course(struct writer *w, const struct gpu_course *c)
     json_object_begin(&w->json);
     json_kv_uint(&w->json, "number", c->number);
     json_kv_uint(&w->json, "pid", c->pid);
-    if (c->steps.n) kv_steps(w, c);
+    if (c->steps.n && !c->doubt) kv_steps(w, c);
     json_object_end(&w->json);
     stream_poll(w->s);
 }

@@ -67,12 +67,15 @@ export interface TimePart {
 }
 
 export const CAUSES = ["sync", "copy", "communication", "launch", "allocation", "loading", "host-running", "host-waiting", "host-sleeping", "host", "unknown"];
+/** Where records are missing: neither busy nor idle. */
+export const NOT_RECORDED = "not recorded";
 const place = (cause: string): number => (CAUSES.includes(cause) ? CAUSES.indexOf(cause) : CAUSES.length);
 
 export function partsOf(d: GpuCard): TimePart[] {
   const idle = (d.idle ?? []).map((i) => ({ cause: i.cause, ns: i.ns ?? 0 }));
   idle.sort((a, b) => place(a.cause) - place(b.cause));
-  return [{ cause: "busy", ns: d.busy_ns ?? 0 }, ...idle];
+  const missing = d.unrecorded_ns ? [{ cause: NOT_RECORDED, ns: d.unrecorded_ns }] : [];
+  return [{ cause: "busy", ns: d.busy_ns ?? (d.wall_ns ?? 0) - (d.unrecorded_ns ?? 0) }, ...idle, ...missing];
 }
 
 /** A step in parts, the same order. */

@@ -4,7 +4,7 @@ import { useMemo } from "preact/hooks";
 import { type Bars, barsOf, type Course } from "../data/bars";
 import type { GpuCard, GpuDocument, GpuHolder } from "../data/document.gen";
 import type { Grid } from "../data/grid";
-import { partsOf, stepGrid, stepParts, type TimePart } from "../data/gpu";
+import { NOT_RECORDED, partsOf, stepGrid, stepParts, type TimePart } from "../data/gpu";
 import type { Item } from "../data/page";
 import { type BarRow, barsScene } from "../scenes/bars";
 import { colourOf, type Tone } from "../scenes/scene";
@@ -32,6 +32,7 @@ const PARTS: Record<string, [Tone, number, string]> = {
   "host-sleeping": [0, 0.4, "the launching thread slept"],
   host: [0, 0.7, "the launching thread was elsewhere: looked at too seldom to say where"],
   unknown: [7, 0.45, "the launch was not recorded, or waited for something that is not"],
+  [NOT_RECORDED]: [7, 0.2, "records are missing: neither busy nor idle is known"],
 };
 const partOf = (cause: string): [Tone, number, string] => rowOf(PARTS, cause) ?? [7, 0.45, cause];
 const paintOf = (cause: string, c: Colours): [string, number] => [colourOf(c, partOf(cause)[0]), partOf(cause)[1]];
@@ -64,7 +65,7 @@ function stepText(d: GpuCard): string {
 
 function Tiles(props: { card: GpuCard }) {
   const d = props.card;
-  const idle = isKnown(d.wall_ns) && isKnown(d.busy_ns) ? d.wall_ns - d.busy_ns : null;
+  const idle = isKnown(d.wall_ns) && isKnown(d.busy_ns) ? d.wall_ns - d.busy_ns - (d.unrecorded_ns ?? 0) : null;
   return (
     <dl class="tiles">
       <Tile name="busy" value={known(d.busy, percent)} detail={`${known(d.busy_ns, duration)} of ${known(d.wall_ns, duration)}`} />
@@ -90,7 +91,7 @@ function barRow(d: GpuCard): BarRow {
 }
 
 function idleText(d: GpuCard): string {
-  const parts = partsOf(d).slice(1).filter((p) => p.ns > 0).sort((a, b) => b.ns - a.ns);
+  const parts = partsOf(d).slice(1).filter((p) => p.ns > 0 && p.cause !== NOT_RECORDED).sort((a, b) => b.ns - a.ns);
   const top = parts.slice(0, 2).map((p) => `${p.cause} ${duration(p.ns)} (${partOf(p.cause)[2]})`);
   return `${cardName(d)} was busy ${known(d.busy, percent)} of ${known(d.wall_ns, duration)}${top.length ? `; most idle time: ${top.join(", ")}` : ""}.`;
 }
@@ -104,6 +105,7 @@ function Run(props: { gpu: GpuDocument; cards: GpuCard[] }) {
     rows: cards.flatMap((d) => [
       [cardName(d), "busy", d.busy_ns, d.busy, null, null],
       ...(d.idle ?? []).map((i) => [cardName(d), i.cause, i.ns, i.share, i.gaps, i.longest_ns]),
+      ...(d.unrecorded_ns ? [[cardName(d), NOT_RECORDED, d.unrecorded_ns, null, null, null]] : []),
     ]),
   });
   return <Drawing id="gpu-idle" title="Where the time of the run went" summary={cards.map(idleText).join(" ")} grid={grid} scene={scene} legend={<Legend causes={causes} />} />;
