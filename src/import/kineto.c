@@ -20,6 +20,7 @@ struct importing {
     int64_t base_ns;           /* the wall clock at time 0 of the file; KINETO_ABSENT: not told */
     int64_t pid;               /* of the host; KINETO_ABSENT: none yet */
     struct buf command, ranks; /* ranks: what distributedInfo says */
+    int64_t rank, world_size;  /* of it; below 0: not told */
     struct map_u64 reserved;   /* device -> bytes of the pool that were told last */
     tare_error *err;
 };
@@ -336,6 +337,10 @@ static tare_status take_ranks(struct importing *i)
         if (plain && i->ranks.len < RANKS_MOST &&
             (strcmp(key, "rank") == 0 || strcmp(key, "world_size") == 0 || strcmp(key, "backend") == 0))
             buf_printf(&i->ranks, "%s%s %.40s", i->ranks.len ? ", " : "", key, i->json.text.data);
+        int64_t *number = NULL;
+        if (strcmp(key, "rank") == 0) number = &i->rank;
+        if (strcmp(key, "world_size") == 0) number = &i->world_size;
+        if (plain && number && *number < 0 && !json_pull_scaled(i->json.text.data, 0, number)) *number = -1;
         s = json_pull_skip(&i->json, t, i->err);
         if (s < 0) return s;
     }
@@ -391,6 +396,20 @@ static tare_status walk_file(struct importing *i)
 
 /* ---- all of it ---- */
 
+/* As launchers tell it: its value + 1, so that 0 is: not told. Nor is the machine. */
+static uint64_t told(int64_t v)
+{
+    return v >= 0 && v < INT32_MAX ? (uint64_t)v + 1 : 0;
+}
+
+static void put_rank(struct importing *i)
+{
+    struct gpu_record r = {.kind = GPU_RANK, .text = ""};
+    r.RANK.rank = told(i->rank);
+    r.RANK.size = told(i->world_size);
+    if (r.RANK.rank || r.RANK.size) trace_out_put(&i->to, &r);
+}
+
 static void put_losses(struct importing *i)
 {
     const struct kineto_counts *c = i->counts;
@@ -411,12 +430,13 @@ static tare_status convert(struct importing *i)
     if (s == TARE_OK) s = kineto_host_write(i->host, &i->to, i->counts, i->err);
     if (s < 0) return s;
     put_losses(i);
+    put_rank(i);
     int64_t base = i->base_ns == KINETO_ABSENT ? 0 : i->base_ns; /* before 2.2 times were of the wall clock */
-    bool told = base >= 0 && base <= INT64_MAX / 4;
+    bool known = base >= 0 && base <= INT64_MAX / 4;
     struct trace_out_process p = {.pid = i->pid > 0 ? (uint32_t)i->pid : 0,
                                   .command = i->command.len ? i->command.data : "python",
                                   .begun_ns = (uint64_t)i->first + KINETO_OFFSET,
-                                  .begun_unix_ns = told ? (uint64_t)(base + i->first) : 0};
+                                  .begun_unix_ns = known ? (uint64_t)(base + i->first) : 0};
     if (i->command.failed || i->ranks.failed) return error_nomem(i->err, "a trace");
     return trace_out_finish(&i->to, &p);
 }
@@ -441,6 +461,8 @@ tare_status kineto_convert(struct inflow *from, const char *name, const char *to
                           .pid = KINETO_ABSENT,
                           .command = BUF_INIT,
                           .ranks = BUF_INIT,
+                          .rank = -1,
+                          .world_size = -1,
                           .err = err};
     *out = (struct kineto_counts){0};
     tare_status s = trace_out_open(&i.to, to, err);

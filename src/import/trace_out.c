@@ -222,7 +222,7 @@ static void write_process(struct trace_out *o, const struct trace_out_process *p
                                 .pid = p->pid,
                                 .begun_raw_ns = p->begun_ns,
                                 .begun_unix_ns = p->begun_unix_ns,
-                                .mode = MODE_GPU | (o->threads ? TARE_EVENTS : 0),
+                                .mode = MODE_GPU | MODE_IMPORTED | (o->threads ? TARE_EVENTS : 0),
                                 .site_base = 1};
     uint8_t bytes[sizeof info + LIVE_COMMAND_MAX + 16];
     struct enc e = {bytes, bytes + sizeof bytes, false};

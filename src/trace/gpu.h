@@ -89,7 +89,9 @@ enum gpu_host_does { GPU_HOST_RUNS, GPU_HOST_WAITS, GPU_HOST_SLEEPS, GPU_HOST_ST
 /* NOTE.what */
 enum gpu_note_kind { GPU_NOTE_PLAIN, GPU_NOTE_LATE /* recording began in a running program */ };
 
-enum { MODE_GPU = 4 }; /* of a PROCESS that writes GPU chunks, beside enum tare_mode */
+/* Of a PROCESS, beside enum tare_mode: it writes GPU chunks; it comes from another tool's file, and each of its ranges
+ * is a scope of its thread, too. */
+enum { MODE_GPU = 4, MODE_IMPORTED = 8 };
 
 /* ---- reading: all GPU chunks of a trace, in the order of the file ---- */
 struct trace;

@@ -14,6 +14,7 @@
 
 #include "analyze/gpu/gpu_sum.h"
 #include "import/kineto.h"
+#include "report/export/gpu_bars.h"
 #include "trace/reader.h"
 #include "trace_fixture.h"
 
@@ -234,6 +235,82 @@ static void what_is_told_often(void **state)
     trace_close(t);
 }
 
+static tare_status count_range(void *ctx, const struct gpu_bar *b)
+{
+    *(int *)ctx += b->kind == GPU_BAR_RANGE || b->kind == GPU_BAR_MARK;
+    return TARE_OK;
+}
+
+static tare_status no_track(void *ctx, const struct gpu_track *t)
+{
+    (void)ctx;
+    assert_int_not_equal(t->kind, GPU_TRACK_RANGES);
+    return TARE_OK;
+}
+
+/* Operators, modules and annotations are scopes of their thread: on a timeline they are not there again as ranges. The
+ * report has them as ever. */
+static void operators_are_on_a_timeline_once(void **state)
+{
+    struct folder *f = *state;
+    struct gpu_profile p;
+    struct trace *t;
+    int ranges = 0;
+    import_file(f, "fuzz/corpus/kineto/small.json", &p);
+    assert_true(p.ranges.n > 0 && p.origins.n > 0);
+    gpu_profile_release(&p);
+    assert_int_equal(trace_open(&t, f->trace, NULL), TARE_OK);
+    assert_int_equal(trace_thread(t, 0)->events, 12);
+    assert_int_equal(gpu_bars(t, &(struct gpu_bars_to){&ranges, no_track, count_range}, NULL), TARE_OK);
+    assert_int_equal(ranges, 0);
+    trace_close(t);
+}
+
+/* Rank 0 is in each of twenty collectives for 30 us, rank 1, which comes last, for 10; its clock is 5 ms ahead. */
+static void ranks_of_a_job_are_joined(void **state)
+{
+    struct folder *f = *state;
+    char second[PATH_MAX];
+    struct trace *t[2];
+    struct gpu_profile p;
+    tare_error err = TARE_ERROR_INIT;
+    snprintf(second, sizeof second, "%s/second.tare", f->path);
+    for (int rank = 1; rank >= 0; rank--) {
+        struct buf text = BUF_INIT;
+        struct kineto_counts c;
+        buf_printf(
+            &text,
+            "{\"baseTimeNanoseconds\": 1790857026000000000, \"distributedInfo\": {\"backend\": \"nccl\", "
+            "\"rank\": %d, \"world_size\": \"2\", \"pg_config\": [{\"rank\": 7}]}, \"traceEvents\": [",
+            rank);
+        for (int i = 0; i < 20; i++) {
+            int end = 5000 * rank + 100 * i + 50, length = rank ? 10 : 30;
+            buf_printf(&text,
+                       "%s{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"ncclDevKernel_AllReduce\",\"pid\":0,"
+                       "\"tid\":7,\"ts\":%d,\"dur\":%d,\"args\":{\"device\":0,\"stream\":7}}",
+                       i ? "," : "", end - length, length);
+        }
+        buf_add_str(&text, "]}");
+        if (import_text(f, text.data, &c, &err) < 0) fail_msg("%s", err.text);
+        buf_release(&text);
+        if (rank) assert_int_equal(rename(f->trace, second), 0);
+    }
+    if (trace_open(&t[0], f->trace, &err) < 0 || trace_open(&t[1], second, &err) < 0)
+        fail_msg("%s", err.text);
+    if (gpu_sum(t, 2, &p, &err) < 0) fail_msg("%s", err.text);
+    assert_true(p.job.known && p.job.world_size.known);
+    assert_int_equal(p.job.world_size.v, 2);
+    assert_int_equal(p.job.collectives, 20);
+    assert_int_equal(p.job.slowest.v, 1);
+    assert_int_equal(p.job.ranks.at[1]->rank.v, 1);
+    assert_string_equal(p.job.ranks.at[1]->aligned_by, "collectives");
+    assert_float_equal(p.job.ranks.at[1]->offset_ns.value, 5e6, 1);
+    assert_int_equal(p.job.ranks.at[0]->waiting_ns.v, 20 * 20000);
+    gpu_profile_release(&p);
+    trace_close(t[0]);
+    trace_close(t[1]);
+}
+
 /* ---- what is wrong with them ---- */
 
 static void damage_is_told_and_nothing_left(void **state)
@@ -372,6 +449,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(real_files_of_an_h200, set_up, tear_down),
         cmocka_unit_test_setup_teardown(scopes_of_threads, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_told_often, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(operators_are_on_a_timeline_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(ranks_of_a_job_are_joined, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damage_is_told_and_nothing_left, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damaged_gzip_files, set_up, tear_down),
         cmocka_unit_test_setup_teardown(odd_events_are_counted, set_up, tear_down),

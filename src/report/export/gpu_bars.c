@@ -225,6 +225,7 @@ static tare_status put_call(struct bars *b, uint32_t process, const struct gpu_r
 static tare_status begin_range(struct bars *b, uint32_t process, const struct gpu_record *r)
 {
     struct open_range range = {r->RANGE_BEGIN.at, process, (uint32_t)r->RANGE_BEGIN.thread, 0, true};
+    if (trace_process(b->t, process)->mode & MODE_IMPORTED) return TARE_OK; /* its thread has it as a scope */
     tare_status s = find_name(b, process, r->RANGE_BEGIN.name, &range.name);
     size_t at = b->unused.n ? b->unused.items[--b->unused.n] : b->ranges.n;
     if (s == TARE_OK && at == b->ranges.n) s = vec_push(&b->ranges, range, b->err);
