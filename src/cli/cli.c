@@ -299,7 +299,10 @@ static tare_status check_settings(struct cli *cli, const struct opt_request *req
 static tare_status load_settings(struct cli *cli, const struct opt_request *req)
 {
     if (!cli->command || (cli->command->flags & CMD_PLUMBING)) return TARE_OK;
-    tare_status s = cli->settings.path ? TARE_OK : settings_find(&cli->settings, &cli->error);
+    struct buf strangers = BUF_INIT;
+    tare_status s = cli->settings.path ? TARE_OK : settings_find(&cli->settings, &strangers, &cli->error);
+    if (strangers.len) cli_warn(cli, "%s belongs to another user: not read", strangers.data);
+    buf_release(&strangers);
     return s == TARE_OK ? check_settings(cli, req) : s;
 }
 

@@ -7,7 +7,6 @@
 #include <unistd.h>
 #include <yaml.h>
 
-#include "core/buf.h"
 #include "core/file.h"
 #include "core/mem.h"
 
@@ -322,36 +321,41 @@ tare_status settings_read(struct settings *out, const char *path, const void *by
     return s;
 }
 
-static bool exists_in(const char *dir, const char *name)
+static bool exists_in(const char *dir, const char *name, struct buf *path)
 {
-    struct buf b = BUF_INIT;
-    buf_printf(&b, "%s/%s", dir, name);
-    bool there = !b.failed && access(b.data, F_OK) == 0;
-    buf_release(&b);
-    return there;
+    buf_clear(path);
+    buf_printf(path, "%s%s%s", dir, dir[1] ? "/" : "", name);
+    return !path->failed && access(path->data, F_OK) == 0;
+}
+
+/* Settings name commands that are run: what somebody else left in /tmp is passed over, and told. */
+static bool is_usable(const char *path, struct buf *passed_over)
+{
+    if (!file_is_strangers(path)) return true;
+    if (!passed_over->len) buf_add_str(passed_over, path);
+    return false;
 }
 
 /* The folder that has .git is still looked into. At the top the slash itself stays, since it is the folder's whole
  * name. */
-tare_status settings_find(struct settings *out, tare_error *err)
+tare_status settings_find(struct settings *out, struct buf *passed_over, tare_error *err)
 {
     char dir[4096];
     if (!getcwd(dir, sizeof dir)) return TARE_OK; /* a folder that is gone has no settings */
+    struct buf path = BUF_INIT;
+    struct file_view f = FILE_VIEW_INIT;
     bool found;
-    while (!(found = exists_in(dir, "tare.yaml")) && !exists_in(dir, ".git")) {
+    while (!(found = exists_in(dir, "tare.yaml", &path) && is_usable(path.data, passed_over)) &&
+           !exists_in(dir, ".git", &path)) {
         char *slash = strrchr(dir, '/');
         if (!slash || !dir[1]) break;
         slash[slash == dir] = 0;
     }
-    if (!found) return TARE_OK;
-    struct buf path = BUF_INIT;
-    struct file_view f = FILE_VIEW_INIT;
-    buf_printf(&path, "%s%stare.yaml", dir, dir[1] ? "/" : "");
     tare_status s = buf_status(&path, err);
-    if (s == TARE_OK) s = file_map(path.data, &f, err);
+    if (s == TARE_OK && found) s = file_map(path.data, &f, err);
     if (s == TARE_FORMAT) /* empty */
         s = TARE_OK;
-    else if (s == TARE_OK)
+    else if (s == TARE_OK && found)
         s = settings_read(out, path.data, f.data, f.size, err);
     file_unmap(&f);
     buf_release(&path);

@@ -18,6 +18,7 @@
 #include <stddef.h>
 
 #include "core/arena.h"
+#include "core/buf.h"
 #include "core/error.h"
 #include "core/vec.h"
 
@@ -47,9 +48,9 @@ struct settings {
 tare_status settings_read(struct settings *out, const char *path, const void *bytes, size_t n,
                           tare_error *err);
 
-/* tare.yaml here or in a folder above, up to the root of the project (.git) or of the file system.
- * Without one *out stays empty, which is no error. */
-tare_status settings_find(struct settings *out, tare_error *err);
+/* tare.yaml here or in a folder above, up to the root of the project (.git) or of the file system, but not one that
+ * file_is_strangers(): the nearest such is named in *passed_over. Without one *out stays empty, which is no error. */
+tare_status settings_find(struct settings *out, struct buf *passed_over, tare_error *err);
 void settings_release(struct settings *s);
 
 const struct setting *settings_get(const struct settings *s, const char *section,

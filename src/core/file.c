@@ -207,6 +207,19 @@ static void sweep(int folder)
     closedir(d);
 }
 
+/* ---- who put it there ---- */
+
+bool file_is_strangers(const char *path)
+{
+    char folder[PATH_MAX];
+    struct stat it, in;
+    const char *slash = strrchr(path, '/');
+    if (slash == path) slash++; /* the root's name is its slash */
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+    if (lstat(path, &it) < 0 || stat(folder, &in) < 0 || !(in.st_mode & S_IWOTH)) return false;
+    return it.st_uid != geteuid() && it.st_uid != 0 && it.st_uid != in.st_uid;
+}
+
 /* ---- writing ---- */
 
 /* A regular file is written beside its name and renamed at the commit, so that nobody ever sees half of
@@ -221,6 +234,8 @@ tare_status file_out_open(struct file_out *f, const char *path, unsigned flags, 
     if (!*path) return error_set(err, TARE_INVALID, "the name of the file to write is empty");
     bool there = lstat(path, &link) == 0, known = there && stat(path, &target) == 0;
     if (there && (flags & FILE_NO_REPLACE)) return exists(path, err);
+    if (there && S_ISLNK(link.st_mode) && file_is_strangers(path)) /* as the kernel does for open() */
+        return error_set(err, TARE_IO, "%s: a link that another user made is not followed", path);
     if (known && S_ISDIR(target.st_mode))
         return error_set(err, TARE_INVALID, "%s: is a folder, not a file; name a file to write", path);
     if (known && !S_ISREG(target.st_mode)) {

@@ -6,6 +6,7 @@
 #define CORE_FILE_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -44,6 +45,11 @@ tare_status file_write_all(int fd, const void *bytes, size_t n, const char *name
 
 /* Make a folder and those above it that are missing; one that is there already is fine. */
 tare_status file_make_folders(const char *path, tare_error *err);
+
+/* Whether somebody else may have put it there for the user to find: in a folder where everybody may write, such as
+ * /tmp, it belongs neither to the user nor to root nor to the folder's owner. Of a link it is the link that counts.
+ * What is not there is nobody's. */
+bool file_is_strangers(const char *path);
 
 /* ---- reading ---- */
 

@@ -277,9 +277,11 @@ static void add_node(struct search *s, const char *project)
     char at[PATH_MAX], pattern[PATH_MAX];
     if (!realpath(project, at)) return;
     for (;;) {
+        path_set(pattern, "%s/node_modules", at);
+        bool ours = !file_is_strangers(pattern);
         path_set(pattern,
                  "%s/node_modules/onnxruntime-node/bin/napi-v*/linux/" NODE_ARCH "/libonnxruntime.so*", at);
-        if (add_glob(s, pattern)) return;
+        if (ours && add_glob(s, pattern)) return;
         char *slash = strrchr(at, '/');
         if (!slash) return;
         *slash = 0;
@@ -316,7 +318,7 @@ static void search_places(struct search *s, const struct ort_places *p)
     if (p->virtual_env) add_prefix(s, p->virtual_env);
     s->source = "the project's .venv";
     path_set(venv, "%s/.venv", project);
-    add_prefix(s, venv);
+    if (!file_is_strangers(venv)) add_prefix(s, venv); /* what is found is loaded */
     s->source = "python3";
     add_python(s, p);
     s->source = "node_modules";

@@ -80,3 +80,42 @@ def test_python_keeps_results_private_and_named_files_as_new_ones(python, tmp_pa
     del found["script.py"]
     assert found.pop("named.txt") == "0o644" and found.pop("own.txt") == "0o600"
     assert len(found) == 3 and set(found.values()) == {"0o600"}
+
+
+# ---- what others put in the way, where everybody may write ----
+
+NOBODY = 65534
+
+
+@pytest.fixture(name="open_folder")
+def folder_for_everybody(tmp_path):
+    if os.getuid() != 0:
+        pytest.skip("not root: nothing can be given to another user")
+    tmp_path.chmod(0o1777)
+    return tmp_path
+
+
+def test_settings_of_another_user_are_not_read(tare, open_folder):
+    """They name commands that are run. Those of the folder's owner count, as those of root and one's own."""
+    settings, obeyed = open_folder / "tare.yaml", open_folder / "obeyed"
+    settings.write_text("run:\n  alert: memory>0%%\n  on-alert: touch %s\n" % obeyed)
+    for owner, folder, is_read in ((NOBODY, 0, False), (0, 0, True), (NOBODY, NOBODY, True), (NOBODY, 1, False)):
+        os.chown(settings, owner, owner)
+        os.chown(open_folder, folder, folder)
+        obeyed.unlink(missing_ok=True)
+        done = tare("run", "--no-save", "-q", "-i", "10ms", "--", "sleep", "0.3")
+        assert obeyed.exists() == is_read
+        assert (done.stderr == "tare run: warning: %s belongs to another user: not read\n" % settings) == (not is_read)
+
+
+def test_links_of_another_user_are_not_followed(tare, root, open_folder):
+    run, target, link = root / "tests/cli/report/sweep.run.json", open_folder / "mine", open_folder / "out.txt"
+    target.write_text("mine\n")
+    link.symlink_to(target)
+    os.lchown(link, NOBODY, NOBODY)
+    done = tare("report", run, "-o", link, status=3)
+    assert done.stderr == "tare report: %s: a link that another user made is not followed\n" % link
+    assert target.read_text() == "mine\n"
+    os.lchown(link, 0, 0)
+    tare("report", run, "-o", link)
+    assert link.is_symlink() and target.read_text() != "mine\n"

@@ -13,6 +13,11 @@
 #include "subject_fixture.h"
 
 #define CAPI "lib/python3.11/site-packages/onnxruntime/capi/"
+#if defined(__aarch64__)
+#define NODE_ARCH "arm64"
+#else
+#define NODE_ARCH "x64"
+#endif
 
 static const struct ort_candidate *at(const struct ort_candidates *c, size_t i, const char *ends)
 {
@@ -49,13 +54,8 @@ static void order_of_places(void **state)
     chmod(in_scratch("python/bin/python3"), 0755);
     scratch_text("python/" CAPI "libonnxruntime.so.1.23.0", "");
     scratch_text("home/.local/" CAPI "libonnxruntime.so.1.23.2", "");
-#if defined(__aarch64__)
-    scratch_text("node_modules/onnxruntime-node/bin/napi-v6/linux/arm64/libonnxruntime.so.1",
+    scratch_text("node_modules/onnxruntime-node/bin/napi-v6/linux/" NODE_ARCH "/libonnxruntime.so.1",
                  "xxVERS_1.24.3xx");
-#else
-    scratch_text("node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1",
-                 "xxVERS_1.24.3xx");
-#endif
     snprintf(path, sizeof path, "/nowhere:%s", in_scratch("python/bin"));
     struct ort_places p = {.tare_ort_lib = in_scratch("named/libx.so"),
                            .ort_dylib_path = in_scratch("second"),
@@ -162,6 +162,33 @@ static void the_first_that_loads_is_taken(void **state)
     assert_int_equal(mem_live_blocks(), 0);
 }
 
+/* In a folder where everybody may write, what another user put there is not even looked at: it would be loaded. */
+static void places_of_strangers(void **state)
+{
+    (void)state;
+    static const char *const inside[] = {
+        ".venv/" CAPI "libonnxruntime.so.1.22.0",
+        "node_modules/onnxruntime-node/bin/napi-v6/linux/" NODE_ARCH "/libonnxruntime.so.1"};
+    static const char *const given_away[] = {"open/.venv", "open/node_modules"};
+    if (getuid() != 0) skip(); /* nothing can be given away */
+    for (size_t i = 0; i < 2; i++) {
+        char name[PATH_MAX];
+        snprintf(name, sizeof name, "open/%s", inside[i]);
+        scratch_text(name, "");
+    }
+    chmod(in_scratch("open"), 01777);
+    for (size_t known = 3; known-- > 0;) {
+        struct ort_candidates c = ORT_CANDIDATES_INIT;
+        struct ort_places p = {.project = in_scratch("open"), .no_system = true};
+        assert_int_equal(ort_find(&c, &p, NULL), TARE_OK);
+        size_t n = 0;
+        for (size_t i = 0; i < c.items.n; i++) n += strstr(c.items.items[i].path, "/open/") != NULL;
+        assert_int_equal(n, known);
+        ort_candidates_release(&c);
+        if (known) assert_int_equal(lchown(in_scratch(given_away[2 - known]), 65534, 65534), 0);
+    }
+}
+
 static void every_allocation_can_fail(void **state)
 {
     (void)state;
@@ -190,6 +217,7 @@ int main(void)
         cmocka_unit_test(links_count_once),
         cmocka_unit_test(a_python_elsewhere_is_asked),
         cmocka_unit_test(the_first_that_loads_is_taken),
+        cmocka_unit_test(places_of_strangers),
         cmocka_unit_test(every_allocation_can_fail),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
