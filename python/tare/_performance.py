@@ -168,7 +168,11 @@ class SystemReport:
     def _mean(self, blocks: list, field: str) -> float:
         pairs = self._known(blocks, field)
         weight = sum(seconds for seconds, _ in pairs)
-        return sum(seconds * value for seconds, value in pairs) / weight if weight else self._why(blocks, field)
+        if not weight:
+            return self._why(blocks, field)
+        mean = sum(seconds * value for seconds, value in pairs) / weight
+        values = [value for _, value in pairs]
+        return min(max(mean, min(values)), max(values))  # rounding makes 100.00000000000001 of 100 and 100
 
     def _most(self, blocks: list, field: str) -> float:
         return max((value for _, value in self._known(blocks, field)), default=self._why(blocks, field))
