@@ -78,7 +78,7 @@ int aside_init(void)
     return gauge_enter_fn && gauge_leave_fn ? 0 : -1;
 }
 
-static void call_through(PyObject *callback)
+static bool call_through(PyObject *callback)
 {
     PyObject *place =
         PyLong_FromLong(300); /* beyond the numbers that are kept ready, as many places in code are */
@@ -87,16 +87,39 @@ static void call_through(PyObject *callback)
         place ? PyObject_Vectorcall(callback, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL) : NULL;
     Py_XDECREF(done);
     Py_XDECREF(place);
+    return done;
 }
 
+/* Does the interpreter still allow a call below here? At its limit it raises, which takes longer than a
+ * gauge, and in 3.9 lets the program itself go 50 calls deeper from then on. */
+static bool calls_left(void)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return true; /* there the limit is the stack's end, with room behind it */
+#elif PY_VERSION_HEX >= 0x030C0000
+    return PyThreadState_Get()->c_recursion_remaining > 1;
+#elif PY_VERSION_HEX >= 0x030B0000
+    return PyThreadState_Get()->recursion_remaining > 1;
+#else
+    return PyThreadState_Get()->recursion_depth + 1 < Py_GetRecursionLimit();
+#endif
+}
+
+/* Not where an exception is on its way: the interpreter calls nobody with one set. Leaves none either, should
+ * a call fail. */
 static void gauge_read(struct gauge *g)
 {
+    if (PyErr_Occurred() || !calls_left()) return;
     uint64_t start = calls_now();
-    call_through(gauge_enter_fn);
-    call_through(gauge_leave_fn);
+    bool done = call_through(gauge_enter_fn) && call_through(gauge_leave_fn);
     uint64_t ticks = calls_now() - start;
     unsigned octave = 63 - (unsigned)__builtin_clzll(ticks | 8),
              at = (octave - 3) * 8 + (unsigned)(ticks >> (octave - 3) & 7);
+    if (!done) {
+        PyErr_Clear();
+        gauge_ctx.stack.top = gauge_entries;
+        return;
+    }
     if (at >= GAUGE_BINS) return;
     g->n[at]++;
     g->ticks[at] += ticks;
@@ -183,7 +206,7 @@ uint64_t ctx_aside(struct call_ctx *c, struct call_node *waiter, struct call_nod
     if (c->coin == 0) {
         toss_coin(c);
         const struct call_node *called = c->stack.top->node;
-        if (!PyErr_Occurred()) gauge_read(&c->rec->gauge[c->rec->funcs.items[called->func].kind]);
+        gauge_read(&c->rec->gauge[c->rec->funcs.items[called->func].kind]);
     }
     uint64_t *ours = aside_of(c, payer, ASIDE_OURS), end = calls_now();
     *ours += end - now;

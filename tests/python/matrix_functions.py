@@ -539,6 +539,39 @@ class Faults(unittest.TestCase):
                 self.assertGreater(by_name(profile)["down"], 500)
                 self.assertEqual(by_name(profile)["fib"], 9)
 
+    def test_every_call_at_the_limit_ends_as_without_us(self):
+        """Two thousand calls at each of the five deepest levels: some of them are where our own cost is read."""
+
+        def leaf():
+            pass
+
+        def down(seen):
+            try:
+                down(seen)
+            except RecursionError:
+                for _ in steps:
+                    for call in (leaf, alone):
+                        try:
+                            call(1) if call is alone else call()
+                            seen["fine"] += 1
+                        except RecursionError:
+                            seen["too deep"] += 1
+                seen["levels"] += 1
+                if seen["levels"] < 5:
+                    raise
+
+        def seen_by(run):
+            seen = {"fine": 0, "too deep": 0, "levels": 0}
+            run(seen)
+            return seen
+
+        steps, alone = (None,) * 2000, abs
+        bare = seen_by(down)
+        for fast in (False, True):
+            with self.subTest(fast=fast), tare.functions(fast=fast) as profile:
+                self.assertEqual(seen_by(down), bare)
+            self.assertEqual(profile.trouble, [])
+
     def test_deep_recursion_in_fast_mode(self):
         if sys.version_info[:2] != (3, 11):
             self.skipTest("3.11 is where Python calls take no C stack and the frame hook makes them")
