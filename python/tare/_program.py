@@ -10,7 +10,7 @@ import sys
 import types
 from typing import Any, Callable, NamedTuple, Tuple
 
-from tare import _answers
+from tare import _answers, _tare
 
 
 class Command(NamedTuple):
@@ -154,9 +154,27 @@ def _pool_workers():
     return int(found.group()) - 1 if found else 0
 
 
-def _tell_of_children(n):
-    if n:
-        print(f"tare: {n} child process{'es' if n > 1 else ''} of this program: not in this profile, only the first process is", file=sys.stderr)
+def _started(events):
+    """(how many processes the program has started, {name: how many}); those that are copies of this one have no name."""
+    forks, names, before = 0, {}, None
+    for event, what in events:
+        if event in ("os.fork", "os.forkpty"):
+            forks += 1
+        elif (event, before) != ("os.posix_spawn", ("subprocess.Popen", what)):  # that is how Popen started it
+            path = "sh" if event == "os.system" else what
+            name = os.path.basename(os.fsdecode(path)) if isinstance(path, (str, bytes, os.PathLike)) else repr(path)
+            names[name] = names.get(name, 0) + 1
+        before = event, what
+    return max(forks, _pool_workers()) + sum(names.values()), names
+
+
+def _tell_of_children(events):
+    n, names = _started(events)
+    if not n:
+        return
+    listed = ", ".join(name if times == 1 else f"{times} {name}" for name, times in names.items())
+    print(f"tare: {n} child process{'es' if n > 1 else ''} of this program{f' ({listed})' if listed else ''}: not in this profile, "
+          "only the first process is", file=sys.stderr)
 
 
 def _options(command, argv):
@@ -183,13 +201,13 @@ def _main(command, argv):
         print(_refusal(subject, wrong), file=sys.stderr)
         return 2
     profile.title = options.module or os.path.basename(subject)
-    process, forks = os.getpid(), []
-    os.register_at_fork(after_in_parent=lambda: forks.append(1))
+    process, children = os.getpid(), _tare.functions_children()
     error = _run(profile, code, names)
     if os.getpid() != process:
         return _end(error, 0)
+    children = tuple(children)  # without those that we start to write the profile
     status = _show(command, profile, options)
-    _tell_of_children(max(len(forks), _pool_workers()))
+    _tell_of_children(children)
     return _end(error, status)
 
 

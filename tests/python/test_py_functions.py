@@ -78,6 +78,20 @@ def test_children_do_not_write(python, program, tmp_path):
     assert done.stderr.count("tare: 1 child process of this program") == 1
 
 
+@pytest.mark.parametrize("starts, said", [
+    ("subprocess.run(['true']); subprocess.run(['true']); subprocess.Popen('exit 0', shell=True).wait()", "3 child processes of this program (2 true, sh): "),
+    ("subprocess.run([sys.executable, '-c', ''], close_fds=False)", f"1 child process of this program ({os.path.basename(sys.executable)}): "),
+    ("os.system('true'); os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)", "2 child processes of this program (sh, true): "),
+    ("os.waitpid(os.fork() or os._exit(0), 0); subprocess.run(['true'])", "2 child processes of this program (true): "),
+    ("subprocess.list2cmdline(['true'])", None),
+])
+@pytest.mark.parametrize("options", [[], ["--fast"], ["-o", "x.html"]])
+def test_programs_that_were_started_are_named(python, program, starts, said, options):
+    program.write_text(f"import os, subprocess, sys\n{starts}\n")
+    done = python("-m", "tare", "functions", *options, program)
+    assert (f"tare: {said}not in this profile, only the first process is\n" in done.stderr) if said else ("child" not in done.stderr)
+
+
 def test_spawned_processes_find_main(python, program):
     program.write_text(
         "import multiprocessing\ndef f(x):\n    return x * 2\nif __name__ == '__main__':\n"
