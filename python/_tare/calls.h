@@ -125,6 +125,7 @@ struct call_recorder {
     uint64_t events_lost;       /* no memory, or too deep for the frame hook */
     double cost[CALL_KINDS][2]; /* in gauges: in the callee's own time, in its caller's */
     double doubt[CALL_KINDS];   /* in gauges: how far what is taken out for a call may be off */
+    double slowed; /* times that code of Python runs slower at most while it is recorded; 1: not at all */
     struct gauge gauge[CALL_KINDS];
     double gauge_before[CALL_KINDS];    /* ns, when the costs were weighed */
     uint64_t started, recorded, opened; /* ticks */

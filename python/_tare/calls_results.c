@@ -10,10 +10,16 @@
  * and a total is the sum of the selfs below it, never the clock's own: what was taken out of a child is out of
  * all its callers as well. So is the time in which others had the processor: our cost had its part of it, and no
  * function is to blame for the rest. Where more is taken from a node than it has, the rest is taken from its
- * caller: the border between the two is what is least certain, and their sum stays right. */
+ * caller: the border between the two is what is least certain, and their sum stays right.
+ *
+ * Some interpreters run code slower while it is recorded: by nothing where it spends its time in one operator,
+ * by `slowed` at most. What it would have taken lies between; the middle is told, and the rest is in doubt. */
 #include "calls_results.h"
 
 #include "core/mem.h"
+
+/* By trial (bench/py_truth): by so much of itself a time differs from one run to the next. */
+#define RUNS_DIFFER 0.04
 
 /* ns. `total` is self and the children's total; `whole` also counts what is recorded elsewhere because the
  * limit was reached. */
@@ -84,15 +90,28 @@ static void add_aside(struct call_times *t, const struct call_ctx *c, double tic
     }
 }
 
+/* What ran is not what would have run without us: other caches, other places in memory. Waiting is not slowed, nor is what
+ * C functions do. */
+static void doubt_running(struct node_time *of, const struct call_recorder *rec, enum call_kind kind)
+{
+    double ran = of->self - (rec->cpu_clock ? 0 : of->waited), half = 0;
+    if (ran <= 0) return;
+    if (rec->slowed > 1 && kind != CALL_C && kind != CALL_METHOD) half = ran * (1 - 1 / rec->slowed) / 2;
+    of->self -= half;
+    of->doubt += half + RUNS_DIFFER * (ran - half);
+    of->total_doubt += half + RUNS_DIFFER * (ran - half);
+}
+
 /* From the last made to the first, so that children come before their parents. A root has no time of its
  * own: what it would have is the time before the first call that we saw. */
-static void add_totals(struct call_times *t)
+static void add_totals(struct call_times *t, const struct call_recorder *rec)
 {
     for (size_t i = t->n; i-- > 0;) {
         const struct call_node *n = t->nodes[i];
         struct node_time *of = &t->of[i], *parent = n->parent ? &t->of[n->parent->number] : NULL;
         bool is_root = n->func == UINT32_MAX;
         of->self -= of->cost;
+        if (!is_root) doubt_running(of, rec, rec->funcs.items[n->func].kind);
         if (of->self < 0 && parent && !(n->flags & NODE_FOLDED)) parent->self += of->self;
         if (of->self < 0 || is_root) of->self = 0;
         of->total += of->self;
@@ -132,7 +151,7 @@ static bool times_of(struct call_times *t, struct call_ctx *c)
     collect_nodes(t, c);
     add_self(t, c, tick_ns);
     add_aside(t, c, tick_ns);
-    add_totals(t);
+    add_totals(t, c->rec);
     add_away(t, tick_ns);
     return true;
 }

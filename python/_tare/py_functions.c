@@ -133,8 +133,9 @@ static PyObject *recorder_labels(PyObject *self, PyObject *Py_UNUSED(none))
 static PyObject *recorder_set_cost(PyObject *self, PyObject *args)
 {
     struct call_recorder *rec = (struct call_recorder *)self;
-    if (PyTuple_GET_SIZE(args) != CALL_KINDS)
-        return PyErr_Format(PyExc_TypeError, "a cost for each of %d kinds", CALL_KINDS);
+    if (PyTuple_GET_SIZE(args) != CALL_KINDS + 1)
+        return PyErr_Format(PyExc_TypeError, "a cost for each of %d kinds, and a slowdown", CALL_KINDS);
+    if (!PyArg_Parse(PyTuple_GET_ITEM(args, CALL_KINDS), "d", &rec->slowed)) return NULL;
     for (int i = 0; i < CALL_KINDS; i++)
         if (!PyArg_Parse(PyTuple_GET_ITEM(args, i), "(dddd)", &rec->cost[i][COST_INNER],
                          &rec->cost[i][COST_OUTER], &rec->doubt[i], &rec->gauge_before[i]))
@@ -185,7 +186,7 @@ static PyMethodDef methods[] = {
     {"_sums", calls_sums, METH_NOARGS, "_sums(): sums by function and by pair of caller and function"},
     {"_columns", calls_columns, METH_NOARGS, "_columns(): each thread's tree"},
     {"_leave_out", calls_leave_out, METH_O, "_leave_out(idents): results without these threads; their names"},
-    {"_set_cost", recorder_set_cost, METH_VARARGS, "_set_cost(python, c, resumed, method): as _weigh.CallCost"},
+    {"_set_cost", recorder_set_cost, METH_VARARGS, "_set_cost(python, c, resumed, method, slowed): as _weigh.CallCost"},
     {"_linger", recorder_linger, METH_NOARGS, "_linger(): it will be enabled again and again, for short"},
     {"_status", recorder_status, METH_NOARGS, "_status(): does it run, how long, what is missing"},
     {NULL, NULL, 0, NULL},

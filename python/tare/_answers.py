@@ -310,7 +310,8 @@ def _cost_of_calls(profile: Any) -> str:
     when = "read while the program ran" if profile._status()["gauge_read"] else "weighed before: too few calls to read it among them"
     line = f"self: tare's own cost, {_seconds(cost['total_ns'])} +/- {_seconds(cost['doubt_ns'])} ({', '.join(each)}, {when}), is subtracted"
     if cost["slowdown"] > 1.1:
-        line += f"\nself: this Python runs code between calls {cost['slowdown']:.1f} x slower while it is profiled; that is not subtracted"
+        line += (f"\nself: this Python runs code between calls slower while it is profiled, {cost['slowdown']:.1f} x in a known loop: "
+                 "times are the middle of what it may be, +/- holds the rest")
     if profile.preempted_s > 0.001:
         line += f"\nself: others had the processor for {in_column(profile.preempted_s, 's')}, which no time here contains"
     return line

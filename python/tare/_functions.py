@@ -90,7 +90,7 @@ class functions(CallRecorder, _answers.Shown):  # noqa: N801 - used like a funct
         if self._cost is None:
             self._cost = _weigh.cost_of_calls(*self._mode)
             if self._cost:
-                self._set_cost(*self._cost[:4])
+                self._set_cost(*self._cost[:4], _weigh.most_slowed(self._cost))
         return self._cost
 
     def leave_out(self, idents: Any) -> None:
@@ -133,10 +133,13 @@ class functions(CallRecorder, _answers.Shown):  # noqa: N801 - used like a funct
         cost = self._weigh()
         if not cost:
             return {**dict.fromkeys(_weigh.CallCost._fields), "total_ns": None, "doubt_ns": None}
-        rows, gauges = self._sums()[0], self._status()["gauge_ns"]
-        kinds = {kind: tuple(gauge * part for part in cost[i][:3]) for i, (kind, gauge) in enumerate(zip(cost._fields, gauges))}
-        total, doubt = sum(row[6] for row in rows), sum(row[7] for row in rows) / 2  # each call is in doubt in two functions
-        return {**kinds, "slowdown": cost.slowdown, "total_ns": total, "doubt_ns": doubt}
+        rows, status = self._sums()[0], self._status()
+        parts = [tuple(gauge * part for part in kind[:3]) for kind, gauge in zip(cost, status["gauge_ns"])]
+        unread = 0.0 if status["gauge_read"] else 0.5
+        doubts = [doubt + unread * (inner + outer) for inner, outer, doubt in parts]
+        kind_of = [kind for _, kind in self._labels()]
+        doubt = sum(row[2] * doubts[kind_of[row[0]]] for row in rows)
+        return {**dict(zip(cost._fields, parts)), "slowdown": cost.slowdown, "total_ns": sum(row[6] for row in rows), "doubt_ns": doubt}
 
     @property
     def preempted_s(self) -> float:
@@ -148,9 +151,9 @@ class functions(CallRecorder, _answers.Shown):  # noqa: N801 - used like a funct
         self._weigh()
         rows, keys = self._sums()[0], self._keys()
         asked = self._status()["asks_for_waiting"]
-        sums, slow = _sum_rows([row[1:] for row in rows], [keys[row[0]] for row in rows]), _weigh.unequal_slowing(self._cost)
+        sums = _sum_rows([row[1:] for row in rows], [keys[row[0]] for row in rows])
         return [
-            Function(*key, int(n), int(primitive), own, total, waited if asked else None, doubt + slow * own, total_doubt + slow * total)
+            Function(*key, int(n), int(primitive), own, total, waited if asked else None, doubt, total_doubt)
             for key, (primitive, n, own, total, waited, _, doubt, total_doubt) in sums.items()
         ]
 

@@ -52,10 +52,11 @@ def _quicker(one: dict[str, float], other: dict[str, float]) -> dict[str, float]
 # of recording that is timed again and again while a program is profiled: what the machine does to one it does to the other. Where code
 # lies in memory makes a difference, too, so each block of the weighing has copies of its own. ----
 
-_BLOCKS, _CALL_ROUNDS = 8, 16
+_BLOCKS, _CALL_ROUNDS, _CALL_TIMES = 12, 3, tuple(range(400))
+_SLOWED = 1.1  # less is the machine's noise
 # By trial (bench/py_truth): in programs a call costs that many times what it costs in these loops, and it may be that much more or less,
-# as a share of it and in gauges.
-_IN_PROGRAMS, _ELSEWHERE = 1.1, (0.15, 0.1)
+# as a share of it and in gauges, and in shares of how far these loops differ among themselves.
+_IN_PROGRAMS, _ELSEWHERE = 1.1, (0.3, 0.1, 2.0)
 
 
 _Part = Tuple[float, float, float, float]
@@ -85,6 +86,34 @@ class _Thing:
     def step(self, i):
         self.at = i
         return i
+
+
+    @property
+    def twice(self):
+        return self.at * 2
+
+
+def _nothing():
+    pass
+
+
+def _calls_nothing(times, callee):
+    for _ in times:
+        callee()
+
+
+def _keyword(a, b=2):
+    return a + b
+
+
+def _calls_keyword(times, callee):
+    for i in times:
+        callee(i, b=1)
+
+
+def _asks_twice(times, thing):
+    for _ in times:
+        thing.twice
 
 
 def _calls_step(times, thing):
@@ -124,12 +153,15 @@ def _copy(function: Any) -> Any:
 
 def _loops_of_a_block() -> list[tuple]:
     """(loop, its argument, kind of the call as the recorder numbers them)"""
-    thing = type("Thing", (), {"step": _copy(_Thing.step)})()
+    thing = type("Thing", (), {"step": _copy(_Thing.step), "twice": property(_copy(_Thing.twice.fget)), "at": 1})()
     return [
         (_copy(_idles), None, None),
         (_copy(_computes), None, None),
         (_copy(_calls_argument), _copy(_argument), 0),
         (_copy(_calls_step), thing, 0),
+        (_copy(_calls_nothing), _copy(_nothing), 0),
+        (_copy(_calls_keyword), _copy(_keyword), 0),
+        (_copy(_asks_twice), thing, 0),
         (_copy(_calls_argument), _tare.nothing, 1),
         (_copy(_resumes), _copy(_resumed), 2),
         (_copy(_calls_append), [], 3),
@@ -142,15 +174,15 @@ def _bare(loops: list[tuple]) -> list[list[float]]:
     for _ in range(_CALL_ROUNDS):
         for own, (loop, argument, _) in zip(steps, loops):
             start = perf_counter_ns()
-            loop(_TIMES, argument)
-            own.append((perf_counter_ns() - start) / len(_TIMES))
+            loop(_CALL_TIMES, argument)
+            own.append((perf_counter_ns() - start) / len(_CALL_TIMES))
     return steps
 
 
 def _rounds(depth, loops):
     """Each round runs one level deeper, so that the tree itself keeps the rounds apart."""
     for loop, argument, _ in loops:
-        loop(_TIMES, argument)
+        loop(_CALL_TIMES, argument)
     if depth:
         _rounds(depth - 1, loops)
 
@@ -167,22 +199,22 @@ def _recorded(recorder: Any, loops: list[tuple]) -> list[list[float]]:
         for at, which in ((node, 0), (up, 1)):
             i = turn.get(codes[function[at]]) if at >= 0 and function[at] >= 0 else None
             if i is not None:
-                steps[i][which].append(own[node] / len(_TIMES))
+                steps[i][which].append(own[node] / len(_CALL_TIMES))
     return [[_median(part) if part else 0.0 for part in both] for both in steps]
 
 
 def _weigh_block(fast: bool, exact_c: bool) -> tuple[list[list[float]], float]:
-    """By loop that calls: [kind, in the callee, in its caller, both in gauges, ns of a gauge]; and the slowdown. Of the call itself, which costs without us as well, half is
-    taken to happen in the callee."""
+    """By loop that calls: [kind, in the callee, in its caller, both in gauges, ns of a gauge]; and the slowdown. Of the call itself, which
+    costs without us as well, and is slowed as all code is, half is taken to happen in the callee."""
     loops, recorder = _loops_of_a_block(), _tare.CallRecorder(fast=fast, exact_c=exact_c)
     before, recorded, after = _bare(loops), _recorded(recorder, loops), _bare(loops)
     bare, gauges = [_median(a + b) for a, b in zip(before, after)], recorder._status()["gauge_ns"]
-    found = []
+    found, slowdown = [], recorded[1][0] / bare[1]
     for (_, _, kind), base, (own, callee) in zip(loops, bare, recorded):
         if kind is not None and callee and gauges[kind]:
-            gauge, call = gauges[kind], base - bare[0]
+            gauge, call = gauges[kind], (base - bare[0]) * (slowdown if slowdown > _SLOWED else 1.0)
             found.append([kind, (callee - call / 2) / gauge, (own - recorded[0][0] - call / 2) / gauge, gauge])
-    return found, recorded[1][0] / bare[1]
+    return found, slowdown
 
 
 def _measure_calls(fast: bool, exact_c: bool) -> CallCost:
@@ -196,21 +228,22 @@ def _measure_calls(fast: bool, exact_c: bool) -> CallCost:
 def _weigh_calls(fast: bool, exact_c: bool) -> CallCost:
     blocks = [_weigh_block(fast, exact_c) for _ in range(_BLOCKS)]
     rows, slowdown = [row for block in blocks for row in block[0]], max(_median([block[1] for block in blocks]), 1.0)
-    more = _IN_PROGRAMS if slowdown < 1.1 else 1.0  # where all code is slowed that is in it already
+    more = _IN_PROGRAMS if slowdown < _SLOWED else 1.0  # where all code is slowed that is in it already
 
     def kind(number: int) -> _Part:
         own = [row for row in rows if row[0] == number] or [[number, 0.0, 0.0, 0.0]]
         inner, outer = (more * _median([row[part] for row in own]) for part in (1, 2))
-        spread = _median([abs(row[1] + row[2] - inner - outer) for row in own]) / math.sqrt(len(own))
-        doubt = math.hypot(_ELSEWHERE[0] * (inner + outer), _ELSEWHERE[1], 3 * spread) if own[0][3] else 0.0
+        spread = _median([abs(more * (row[1] + row[2]) - inner - outer) for row in own])
+        share, gauges, spreads = _ELSEWHERE
+        doubt = math.hypot(share * (inner + outer), gauges, spreads * spread) if own[0][3] else 0.0
         return inner, outer, doubt, _median([row[3] for row in own])
 
     return CallCost(kind(0), kind(1), kind(2), kind(3), slowdown)
 
 
-def unequal_slowing(cost: CallCost | None) -> float:
-    """Where the interpreter runs profiled code slower, some of it is slowed more than other: by what share of a time that may shift it."""
-    return 0.25 * (1 - 1 / cost.slowdown) if cost and cost.slowdown > 1.1 else 0.0
+def most_slowed(cost: CallCost) -> float:
+    """Where the interpreter runs recorded code slower, some of it is slowed more than the known loop: by as much again at most (bench/results.md)."""
+    return 2 * cost.slowdown - 1 if cost.slowdown > _SLOWED else 1.0
 
 
 # ---- lines ----

@@ -170,10 +170,10 @@ class Trial:
         low, high = max(many.total_ns - many.total_doubt_ns, 0.0), many.total_ns + many.total_doubt_ns
         return low / (low + rest.total_ns + rest.total_doubt_ns), high / (high + max(rest.total_ns - rest.total_doubt_ns, 0.0))
 
-    def covers(self, profile, truth):
+    def covers(self, profile, truth, spreads=2):
         """Each run has a share of its own, on a machine that changes its speed: twice the bare runs' spread is no fault of ours."""
         low, high = self.interval(profile)
-        return low - 2 * truth.spread <= truth.share <= high + 2 * truth.spread
+        return low - spreads * truth.spread <= truth.share <= high + spreads * truth.spread
 
 
 class Truth(NamedTuple):

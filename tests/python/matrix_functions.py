@@ -254,6 +254,46 @@ class Truth(unittest.TestCase):
             with self.subTest(name):
                 self.check(name)
 
+    @unittest.skipUnless(sys.version_info[:2] == (3, 11), "3.11 runs code 1.8 to 3.5 times slower while a profile function is set")
+    def test_the_time_of_slowed_code_holds_what_it_takes_alone(self):
+        trial, pairs = truth.Trial("tiny", 0.01), []
+        for _ in range(5):
+            alone, profile = trial.bare()[1] * 1e9, profiled(trial.run)
+            pairs.append((alone, trial.rows(profile)[1]))
+        held = sum(abs(row.total_ns - alone) <= row.total_doubt_ns for alone, row in pairs)
+        self.assertGreaterEqual(held, 3, pairs)
+
+    def test_a_slowing_is_taken_from_python_code_that_ran_alone(self):
+        """Made up: code may have been slowed by nothing or up to three times. The middle is 2/3, and a third is in doubt."""
+
+        def main():
+            for _ in range(100):
+                computes()
+            sorted(range(200000), key=None)
+            time.sleep(0.05)
+
+        def computes():
+            total = 0
+            for i in range(1000):
+                total += i
+            return total
+
+        profile, found = profiled(main), []
+        free = (0.0, 0.0, 0.0, 50.0)
+        for slowed in (1.0, 3.0):
+            profile._set_cost(free, free, free, free, slowed)
+            found.append({f.name: f for f in profile.functions()})
+        plain, halved = found
+        name, c, waits = "computes", "<built-in method builtins.sorted>", "<built-in method time.sleep>"
+        ran = plain[name].self_ns - plain[name].waited_ns
+        self.assertAlmostEqual(halved[name].self_ns - plain[name].waited_ns, ran * 2 / 3, delta=ran / 1e6)
+        self.assertGreaterEqual(halved[name].self_doubt_ns, ran / 3)
+        self.assertLess(halved[name].self_doubt_ns, ran / 2)
+        for same in (c, waits):
+            self.assertAlmostEqual(halved[same].self_ns, plain[same].self_ns, delta=plain[same].self_ns / 1e6)
+        self.assertLess(halved[waits].self_doubt_ns, plain[waits].waited_ns / 2)
+        self.assertLess(halved["main"].total_ns, plain["main"].total_ns)
+
     def test_with_others_on_the_processor(self):
         with truth.Neighbours(2):
             self.check("tiny", 0.003)
