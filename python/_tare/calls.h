@@ -14,8 +14,7 @@
 #include "core/map.h"
 #include "core/vec.h"
 
-/* -fvisibility does not reach declarations: without this every event would look our variables up in the
- * GOT. */
+/* -fvisibility does not reach declarations: without this events would look our variables up in the GOT. */
 #pragma GCC visibility push(hidden)
 
 #define CALLS_LIKELY(x) __builtin_expect(!!(x), 1)

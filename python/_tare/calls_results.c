@@ -90,8 +90,8 @@ static void add_aside(struct call_times *t, const struct call_ctx *c, double tic
     }
 }
 
-/* What ran is not what would have run without us: other caches, other places in memory. Waiting is not slowed, nor is what
- * C functions do. */
+/* What ran is not what would have run without us: other caches, other places in memory. Waiting is not slowed, nor
+ * is what C functions do. */
 static void doubt_running(struct node_time *of, const struct call_recorder *rec, enum call_kind kind)
 {
     double ran = of->self - (rec->cpu_clock ? 0 : of->waited), half = 0;
