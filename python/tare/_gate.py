@@ -57,6 +57,10 @@ def judge(asked: argparse.Namespace, run: Run, targets: list[dict[str, Any]], fa
         print(f"against the baseline: {verdict}", file=sys.stderr)
         for one in found:
             print(f"  {one!r}", file=sys.stderr)
+        for case in found.comparison["cases"] if asked.fail_on else ():
+            for metric in case["metrics"]:
+                if metric["role"] == "gate" and metric["verdict"] in ("unverified", "inconclusive"):
+                    print(f"  --fail-on {metric['metric']} is not decided for {case['name']}: {metric['why']}", file=sys.stderr)
     for case in run.cases:
         if case.failure:
             print(f"tare: {case.name} failed: {case.failure}", file=sys.stderr)

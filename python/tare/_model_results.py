@@ -108,10 +108,11 @@ def load_baseline(path: str | os.PathLike[str]) -> ProfileResults:
 
 
 class Regression(dict):
-    """One metric of one case that got worse: metric, case, ratio, verdict ("regressed", or "unverified"), why."""
+    """One metric of one case that got worse: metric, case, ratio (None: the metric is unknown, and others tell), verdict ("regressed", or
+    "unverified"), why."""
 
     def __repr__(self) -> str:
-        change = f"{100 * (self['ratio'] - 1):+.1f} %"
+        change = "unknown" if self["ratio"] is None else f"{100 * (self['ratio'] - 1):+.1f} %"
         doubt = "unverified: " if self["verdict"] == "unverified" else ""
         return f"{self['case']} {self['metric']} {change}" + (f" ({doubt}{self['why']})" if self["why"] else "")
 
@@ -164,10 +165,10 @@ def _regressions(comparison: dict[str, Any]) -> Regressions:
                     Regression(
                         case=case["name"],
                         metric=metric["metric"],
-                        baseline=metric["base"]["value"],
-                        current=metric["new"]["value"],
+                        baseline=(metric["base"] or {}).get("value"),
+                        current=(metric["new"] or {}).get("value"),
                         unit=metric["unit"],
-                        ratio=metric["ratio"]["value"],
+                        ratio=(metric["ratio"] or {}).get("value"),
                         verdict=metric["verdict"],
                         why=metric["why"],
                     )

@@ -571,4 +571,10 @@ def test_the_command_compares_with_a_baseline(python, latest, tmp_path):
     profile_command(python, "--baseline", base, "--strict", "--fail-on", "latency.p50>5%", status=3)
     done = profile_command(python, "--baseline", scaled(base, 0.001), status=1)
     assert "against the baseline: regressed" in done.stderr and "no plausible noise" in done.stderr
+    p95 = ("--no-history", "--fail-on", "latency.p95>5%")  # of 60 runs it is not known
+    done = profile_command(python, "--baseline", base, *p95)
+    assert "--fail-on latency.p95 is not decided" in done.stderr and "too few" in done.stderr
+    profile_command(python, "--baseline", base, *p95, "--strict", status=3)
+    done = profile_command(python, "--baseline", scaled(base, 0.0001), *p95, status=1)
+    assert "latency.p95 unknown (not known of" in done.stderr and "but latency.p50 is" in done.stderr
     assert "no case in common" in profile_command(python, "--baseline", base, "--input", "float32:5x8", status=3).stderr

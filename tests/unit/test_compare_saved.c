@@ -96,6 +96,53 @@ static const char *verdict_of(size_t n, int apart, double times, int64_t apart_m
     return word;
 }
 
+/* The gate's metric is unknown of the new side: a limit that cannot be read. */
+static void test_a_gate_that_is_not_known_does_not_pass(void **state)
+{
+    (void)state;
+    static const struct {
+        double times;
+        const char *fails, *verdict, *why;
+    } rows[] = {
+        {1.01, NULL, "unverified", "not known of new: 50 samples are too few"},
+        {2, NULL, "unverified", "not known of new: 50 samples are too few"},
+        {1000, NULL, "regressed",
+         "not known of new: 50 samples are too few; but latency.p50 is 1e+03 times as much"},
+        {0.001, NULL, "unverified", "not known of new: 50 samples are too few"},
+        {1, "run 1: MemoryError", "regressed", "the case failed: run 1: MemoryError"},
+    };
+    const struct compare_limit limits[] = {{"latency.p95", 0.05}, {"throughput", 0.05}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct comparison c;
+        tare_error err = TARE_ERROR_INIT;
+        struct buf text = BUF_INIT;
+        make(1, 60, rows[i].times);
+        for (size_t k = 0; k < 2; k++) {
+            struct run_case *old = runs[0][0].cases.at[k], *new_ = runs[1][0].cases.at[k];
+            old->latency_ns.p95 = run_estimate(2e6, 1.9e6, 2.1e6);
+            new_->latency_ns.p95 = (struct run_estimate){0};
+            run_unknown(&runs[1][0], &new_->unknown, "latency_ns.p95", "50 samples are too few");
+            if (!rows[i].fails) continue;
+            new_->failure = rows[i].fails;
+            new_->samples.known = new_->latency_ns.known = false;
+            new_->throughput.rate.known = false;
+        }
+        struct compare_saved in = ask(1);
+        in.limits = limits;
+        in.n_limits = 2;
+        assert_int_equal(compare(&c, &in, &err), TARE_OK);
+        assert_int_equal(comparison_write(&c, &text, &err), TARE_OK);
+        const struct comparison_metric *m = metric(&c, 0, "latency.p95");
+        assert_string_equal(m->role, "gate");
+        assert_string_equal(m->verdict, rows[i].verdict);
+        assert_string_equal(c.verdict, rows[i].verdict);
+        assert_int_equal(strncmp(m->why, rows[i].why, strlen(rows[i].why)), 0);
+        buf_release(&text);
+        comparison_release(&c);
+        unmake(1);
+    }
+}
+
 static void test_runs_apart_judge_and_close_ones_do_not(void **state)
 {
     (void)state;
@@ -369,6 +416,7 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_gate_that_is_not_known_does_not_pass),
         cmocka_unit_test(test_runs_apart_judge_and_close_ones_do_not),
         cmocka_unit_test(test_the_past_judges_single_runs),
         cmocka_unit_test(test_a_past_of_one_moment_judges_nothing),

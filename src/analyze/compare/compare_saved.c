@@ -13,6 +13,7 @@
 #include "core/fmt.h"
 #include "analyze/judge/sweep.h"
 #include "core/mem.h"
+#include "core/stats.h"
 #include "core/vec.h"
 
 enum { PAST_MOST = 100 }; /* newest runs of the history that are asked for */
@@ -259,29 +260,120 @@ static tare_status judge_values(const struct judging_case *k, const struct judge
     return TARE_OK;
 }
 
-static tare_status judge_metric(const struct judging_case *k, const struct judged *j, tare_error *err)
-{
-    struct values a = {0}, b = {0};
-    tare_status s = take_values(&k->base, j->m, k->in->apart_ms, &a, err);
-    if (s == TARE_OK) s = take_values(&k->new_, j->m, k->in->apart_ms, &b, err);
-    if (s == TARE_OK && a.n && b.n) {
-        s = judge_values(k, j, &a, &b, err);
-    } else if (s == TARE_OK && strcmp(j->role, "gate") == 0) {
-        const char *side = a.n ? "new" : "base";
-        if (!a.n && !b.n) side = "either side";
-        comparison_note(k->c, k->to, "metric.absent", k->in->n_limits ? "warn" : "info",
-                        "%s is not known of %s", j->m->name, side);
-    }
-    mem_free(a.y);
-    mem_free(b.y);
-    return s;
-}
-
 static bool is_brief(const struct runs_of *side)
 {
     for (size_t i = 0; i < side->n; i++)
         if (side->at[i] && plausible_is_brief(side->at[i])) return true;
     return false;
+}
+
+static double plausible_of(const struct judging_case *k, const struct measure *m)
+{
+    return plausible_sd(m, k->to->interference.contended.v, is_brief(&k->base) || is_brief(&k->new_));
+}
+
+/* ---- a metric that one side does not have ---- */
+
+static tare_status take_both(const struct judging_case *k, const struct measure *m, struct values *a,
+                             struct values *b, tare_error *err)
+{
+    tare_status s = take_values(&k->base, m, k->in->apart_ms, a, err);
+    return s == TARE_OK ? take_values(&k->new_, m, k->in->apart_ms, b, err) : s;
+}
+
+/* Why the case has no such number, as its document says it; of the first run without it. */
+static const char *absent_why(const struct runs_of *side, const struct measure *m)
+{
+    struct run_estimate e;
+    for (size_t i = 0; i < side->n; i++) {
+        const struct run_case *c = side->at[i];
+        if (!c || measure_of(c, m, &e)) continue;
+        const char *why = c->failure && !c->samples.known ? c->failure : run_reason(&c->unknown, m->path);
+        if (why) return why;
+    }
+    return "not measured";
+}
+
+/* Did the case fail in all of these runs? */
+static bool has_failed(const struct runs_of *side)
+{
+    bool any = false;
+    for (size_t i = 0; i < side->n; i++) {
+        const struct run_case *c = side->at[i];
+        if (c && (!c->failure || c->samples.known)) return false;
+        any = any || c;
+    }
+    return any;
+}
+
+/* Where a percentile is not known, median or mean far beyond all plausible noise is the verdict: the tail of runs
+ * that take ten times as long is not where it was. NULL: they tell nothing. */
+static tare_status stand_in(const struct judging_case *k, const struct judged *j, const char **why,
+                            tare_error *err)
+{
+    static const char *const witnesses[] = {"latency.p50", "latency.mean"};
+    tare_status s = TARE_OK;
+    *why = NULL;
+    if (strncmp(j->m->name, "latency.", 8) != 0) return TARE_OK;
+    for (size_t i = 0; s == TARE_OK && !*why && i < 2; i++) {
+        struct judged w = *j;
+        struct values a = {0}, b = {0};
+        w.m = measure_find(witnesses[i]);
+        w.rule.plausible = plausible_of(k, w.m);
+        s = take_both(k, w.m, &a, &b, err);
+        double far = between_far(&w.rule), log_ratio = 0;
+        if (s == TARE_OK && a.n && b.n) log_ratio = stats_mean(b.y, b.n) - stats_mean(a.y, a.n);
+        if (log_ratio > log(far))
+            *why =
+                arena_printf(&k->c->arena, "%s is %.3g times as much, and no plausible noise makes it %.2g",
+                             w.m->name, exp(log_ratio), far);
+        mem_free(a.y);
+        mem_free(b.y);
+    }
+    return s;
+}
+
+/* A gate that cannot be read never passes in silence: it fails where what is known leaves no doubt, and is undecided
+ * else. Gates that nobody asked for by name are told of only. */
+static tare_status judge_absent(const struct judging_case *k, const struct judged *j, bool in_base,
+                                bool in_new, tare_error *err)
+{
+    const char *side = in_base ? "new" : "base", *worse = NULL;
+    if (!in_base && !in_new) side = "either side";
+    bool failed = in_base && has_failed(&k->new_), named = k->in->n_limits > 0;
+    const char *why = absent_why(in_base ? &k->new_ : &k->base, j->m);
+    tare_status s = named && !failed ? stand_in(k, j, &worse, err) : TARE_OK;
+    if (s < 0) return s;
+    comparison_note(k->c, k->to, "metric.absent", named ? "warn" : "info", "%s is not known of %s: %s",
+                    j->m->name, side, why);
+    if (!named && !failed) return TARE_OK;
+    struct comparison_metric *m = compare_add_metric(k->c, k->to, j->m, j->role);
+    if (!m) return compare_no_memory(err);
+    const char *none = arena_printf(&k->c->arena, "not known of %s", side);
+    static const char *const unknown[] = {
+        "base",   "new",        "ratio",           "gate",      "p_value",   "mde",
+        "needed", "confidence", "gate_confidence", "sd_launch", "sd_sample", "samples",
+        "method"};
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+        run_map_text(&k->c->arena, &m->unknown, unknown[i], none);
+    m->min_effect = known_f64(j->rule.min_effect);
+    m->verdict = failed || worse ? "regressed" : "unverified";
+    m->why = arena_printf(&k->c->arena, "%s: %s%s%s", none, why, worse ? "; but " : "", worse ? worse : "");
+    if (failed) m->why = arena_printf(&k->c->arena, "the case failed: %s", why);
+    return TARE_OK;
+}
+
+static tare_status judge_metric(const struct judging_case *k, const struct judged *j, tare_error *err)
+{
+    struct values a = {0}, b = {0};
+    tare_status s = take_both(k, j->m, &a, &b, err);
+    if (s == TARE_OK && a.n && b.n)
+        s = judge_values(k, j, &a, &b, err);
+    else if (s == TARE_OK && strcmp(j->role, "gate") == 0)
+        s = judge_absent(k, j, a.n > 0, b.n > 0, err);
+    mem_free(a.y);
+    mem_free(b.y);
+    return s;
 }
 
 /* Whether the metric is compared at all, its role, and beyond which effect it fails. */
@@ -290,8 +382,7 @@ static bool choose_metric(const struct judging_case *k, const struct measure *m,
     const struct compare_saved *in = k->in;
     const struct compared *s = find_compared(m->name);
     *out = (struct judged){m, s && s->gate && !in->n_limits ? "gate" : "advisory", in->rule};
-    out->rule.plausible =
-        plausible_sd(m, k->to->interference.contended.v, is_brief(&k->base) || is_brief(&k->new_));
+    out->rule.plausible = plausible_of(k, m);
     for (size_t i = 0; i < in->n_limits; i++) {
         if (strcmp(in->limits[i].metric, m->name) != 0) continue;
         out->role = "gate";

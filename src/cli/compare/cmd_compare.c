@@ -244,6 +244,19 @@ static int exit_code(const struct compare_args *a, const char *verdict)
     return open && a->strict ? CLI_FAILED : CLI_GOOD;
 }
 
+/* A limit that could not be read must be heard of, whatever else is printed and wherever to. */
+static void tell_undecided(struct cli *cli, const struct compare_args *a, const struct comparison *c)
+{
+    for (size_t i = 0; a->fail_on.n && i < c->cases.n; i++)
+        for (size_t k = 0; k < c->cases.at[i]->metrics.n; k++) {
+            const struct comparison_metric *m = c->cases.at[i]->metrics.at[k];
+            bool open = strcmp(m->verdict, "unverified") == 0 || strcmp(m->verdict, "inconclusive") == 0;
+            if (open && strcmp(m->role, "gate") == 0)
+                cli_note(cli, "--fail-on %s is not decided for %s%s%s", m->metric, c->cases.at[i]->name,
+                         m->why ? ": " : "", m->why ? m->why : "");
+        }
+}
+
 int compare_answer(struct cli *cli, const struct compare_args *a, const struct comparison *c,
                    const struct compare_saved_sides *saved)
 {
@@ -253,6 +266,7 @@ int compare_answer(struct cli *cli, const struct compare_args *a, const struct c
     tare_status shown = show_comparison(
         cli, a, c, saved); /* measured is measured: a full disk does not take the answer away */
     if (kept < 0) cli->error = why;
+    tell_undecided(cli, a, c);
     return kept < 0 || shown < 0 ? cli_fail(cli) : exit_code(a, c->verdict);
 }
 

@@ -5,12 +5,16 @@
 #include <string.h>
 
 #include "analyze/judge/judge.h"
+#include "analyze/judge/plausible.h"
 #include "cli/command.h"
 #include "cli/html_out.h"
 #include "cli/output.h"
 #include "cli/history/trend_show.h"
 #include "core/mem.h"
+#include "core/stats.h"
 #include "core/suggest.h"
+
+#define GAP_ALPHA 0.01 /* of calling a newest run worse by its median alone */
 
 struct trend_question {
     struct history_args where;
@@ -127,6 +131,37 @@ static tare_status fill_series(struct store *store, const struct trend_question 
     return kept ? trend_find(s->y, kept, o, &s->found, err) : TARE_OK;
 }
 
+/* Does the newest run of the case have the metric at all? Where it does not, its median against those before tells
+ * whether the gate fails all the same. Busy and brief, for all that the history tells: the widest bound. */
+static tare_status note_gap(struct store *store, const struct trend_question *q, struct trend_answer *to,
+                            struct trend_series *s, tare_error *err)
+{
+    struct store_query beside = {q->query.subject, s->case_name, "latency.p50", s->host, ""};
+    struct store_points median = {VEC_INIT};
+    const struct measure *m = measure_find(beside.metric);
+    if (s->anchor[0] || strncmp(to->metric->name, "latency.", 8) != 0) return TARE_OK;
+    tare_status status = store_series(store, &beside, q->last, &median, err);
+    size_t n = median.at.n;
+    const struct store_point *last = n ? &median.at.items[n - 1] : NULL;
+    const char *have = s->points.at.n ? s->points.at.items[s->points.at.n - 1].run : "";
+    if (status == TARE_OK && last && last->created_ms && strcmp(last->run, have) != 0) {
+        double before[TREND_MAX], far = plausible_ratio(plausible_sd(m, true, true), q->limit, GAP_ALPHA);
+        size_t k = 0;
+        for (size_t i = 0; i + 1 < n && k < TREND_MAX; i++) before[k++] = median.at.items[i].value;
+        stats_sort(before, k);
+        double ratio = k ? last->value / stats_median_sorted(before, k) : 1;
+        s->gap_fails = ratio > far;
+        s->gap = s->gap_fails
+                     ? arena_printf(&to->arena,
+                                    "the newest run does not have it; but its latency.p50 is %.3g times "
+                                    "as much as before, and no plausible noise makes it %.2g",
+                                    ratio, far)
+                     : "the newest run does not have it";
+    }
+    vec_release(&median.at);
+    return status;
+}
+
 static tare_status load_series(struct store *store, const struct trend_question *a, struct trend_answer *to,
                                tare_error *err)
 {
@@ -136,6 +171,8 @@ static tare_status load_series(struct store *store, const struct trend_question 
     tare_status s = store->ops->names(store, &a->query, note_series, &l, err);
     for (size_t i = 0; i < to->series.n && s == TARE_OK; i++)
         s = fill_series(store, a, &to->series.items[i], &o, err);
+    for (size_t i = 0; (a->fail || a->fail_on) && i < to->series.n && s == TARE_OK; i++)
+        s = note_gap(store, a, to, &to->series.items[i], err);
     return s;
 }
 
@@ -150,11 +187,13 @@ static bool is_beyond(const struct trend_question *q, const struct trend_change 
 
 static bool got_worse(const struct trend_question *q, const struct trend_answer *a)
 {
-    for (size_t i = 0; i < a->series.n; i++)
+    for (size_t i = 0; i < a->series.n; i++) {
+        if (a->series.items[i].gap_fails) return true;
         for (size_t k = 0; k < a->series.items[i].found.changes.n; k++) {
             const struct trend_change *c = &a->series.items[i].found.changes.items[k];
             if (c->worse && c->recent && is_beyond(q, c, a->metric->more_is_better)) return true;
         }
+    }
     return false;
 }
 
@@ -163,7 +202,7 @@ static bool is_undecided(const struct trend_question *q, const struct trend_answ
 {
     for (size_t i = 0; i < a->series.n; i++) {
         double smallest = a->series.items[i].found.smallest;
-        if (isnan(smallest) || (q->fail_on && smallest > q->limit)) return true;
+        if (a->series.items[i].gap || isnan(smallest) || (q->fail_on && smallest > q->limit)) return true;
     }
     return false;
 }
@@ -205,6 +244,10 @@ static int answer_trend(struct cli *cli, const struct trend_question *q, const s
     }
     int rc = cli_stream_result(cli, s);
     bool is_judged = rc == CLI_GOOD && (q->fail || q->fail_on);
+    for (size_t i = 0; is_judged && i < found->series.n; i++)
+        if (found->series.items[i].gap)
+            cli_note(cli, "%s of %s is not decided: %s", found->metric->name,
+                     found->series.items[i].case_name, found->series.items[i].gap);
     if (is_judged && got_worse(q, found)) return CLI_FINDING;
     if (!is_judged || !q->strict || !is_undecided(q, found)) return rc;
     cli_note(cli, "undecided: a step would not be sure to show in all of these series");

@@ -20,6 +20,9 @@ struct trend_series {                                 /* one case on one host */
     double *y;                  /* their logarithms */
     size_t left_out;            /* not above 0 */
     struct trend found;
+    const char
+        *gap; /* why a gate cannot be read of the newest run, which does not have the metric; NULL: it has */
+    bool gap_fails; /* and what it has is worse beyond all plausible noise */
 };
 
 struct trend_answer {
