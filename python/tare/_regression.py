@@ -32,7 +32,7 @@ OBSERVED_LEAST = 3  # times of a session: the first is often cold
 BUSY_SHARE = 0.95  # of the wall time on the processor: nobody was in the way
 # How far sessions may lie apart (sd of ln) where nothing is known of it: of fewer times than OBSERVED_LEAST, of any block, of a block
 # that nobody interrupted, on the machine of the baseline.
-FEW, ANY, UNDISTURBED = 1.0, 0.4, 0.15
+FEW, ANY, UNDISTURBED = 0.7, 0.4, 0.15
 
 
 class RegressionWarning(UserWarning):

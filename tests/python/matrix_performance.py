@@ -514,6 +514,11 @@ class Regression(unittest.TestCase):
             self.assertEqual(self.check(self.baseline(entry), [0.015] * 12).verdict, "unverified")
         self.assertEqual(self.check(self.baseline({"wall_time_s": 0.01}), [0.2]).verdict, "regressed")
 
+    def test_from_where_on_it_is_far_beyond_is_what_the_page_says(self):
+        for calls, within, beyond in ((1, 6.0, 6.2), (2, 6.0, 6.2), (3, 3.0, 3.1)):
+            for times, verdict in ((within, "unverified"), (beyond, "regressed")):
+                self.assertEqual(self.check(self.baseline({"wall_time_s": 0.01}), [0.01 * times] * calls).verdict, verdict, (calls, times))
+
     def test_the_drift_between_sessions_is_no_regression(self):
         """Sessions that differ by 3 %, times within one by 1 %: nothing changed, whatever the threshold."""
         import random
