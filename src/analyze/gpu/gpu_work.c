@@ -670,7 +670,10 @@ tare_status gpu_work_gather(struct gpu_work *w, struct trace *const *traces, siz
     tare_status s = TARE_OK;
     w->out = out;
     w->err = err;
-    for (size_t i = 0; i < n && s == TARE_OK; i++) s = gather_trace(w, traces[i]);
+    for (size_t i = 0; i < n && s == TARE_OK; i++) {
+        s = gather_trace(w, traces[i]);
+        if (s == TARE_FORMAT) error_wrap(err, "%s", trace_path(traces[i]));
+    }
     if (s == TARE_OK) s = SORT(w, ops, by_start);
     if (s == TARE_OK) s = SORT(w, calls, by_id);
     if (s == TARE_OK) s = SORT(w, in_range, by_launch);

@@ -11,3 +11,12 @@ cp "$TARE_SRC/fuzz/corpus/kineto/odd.json" .; tare import --torch-profile odd.js
 tare import --torch-profile odd.json --model m.onnx; echo "exit $?"
 tare import --torch-profile odd.json --ort-profile odd.json; echo "exit $?"
 ls . tare-results
+echo "== more GPUs than a trace has room for: the report names the file"
+python3 - >many.json <<'PY'
+import json
+events = [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": i, "dur": 1,
+           "args": {"correlation": i, "device": i, "stream": 7}} for i in range(5000)]
+print(json.dumps({"traceEvents": events}))
+PY
+tare import --torch-profile many.json -o many.tare >/dev/null && tare report --gpu many.tare
+echo "exit $?"
