@@ -156,15 +156,16 @@ static void note_step(struct book *b, const struct gpu_record *pair, int64_t by_
               by_ns > 0 ? "forward" : "back", (double)(by_ns > 0 ? by_ns : -by_ns) / 1e9);
 }
 
-/* Both clocks run on while a thread waits between two readings: a difference that the readings' own width explains is
- * none. */
+/* Both clocks run on while a thread waits between two readings: a difference that the width of this look and of the one
+ * before explains is none. */
 static void look_for_step(struct book *b, const struct gpu_record *pair)
 {
     enum { STEP_NS = 1000000 };
     int64_t ahead = (int64_t)(pair->CLOCK.stamp - pair->CLOCK.raw_ns), by = ahead - b->clock.ahead_ns;
-    int64_t least = STEP_NS + (int64_t)pair->CLOCK.slack_ns;
+    int64_t slack = (int64_t)pair->CLOCK.slack_ns, least = STEP_NS + slack + b->clock.slack_ns;
     if (b->clock.ahead_ns && (by > least || by < -least)) note_step(b, pair, by);
     b->clock.ahead_ns = ahead;
+    b->clock.slack_ns = slack;
 }
 
 void book_watch_clock(struct book *b, const struct cupti *c)

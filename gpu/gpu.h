@@ -42,7 +42,7 @@ void inject_again(void); /* our buffers and kinds, whoever changed them; on the 
 /* CUPTI's clock is the wall clock, which can be set while we record. Stamps are told as if it had not been: those from
  * before, as far as they still come, and those from now on have each what is added to them. */
 struct book_clock {
-    int64_t ahead_ns;             /* of CLOCK_MONOTONIC_RAW, when last looked at */
+    int64_t ahead_ns, slack_ns;   /* of CLOCK_MONOTONIC_RAW, when last looked at, and how sure that is */
     uint64_t shift, shift_before; /* added to stamps: now, and before the latest step */
     uint64_t step_from, step_to;  /* around it, as CUPTI's clock had it; 0: no step, or long ago */
     uint64_t steps;

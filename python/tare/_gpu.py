@@ -64,7 +64,20 @@ def _record_all(document: dict[str, Any], calls: dict[str, Callable[[], Any]]) -
             (case.get("unknown") or {}).pop("gpu", None)
             if any(device["memory_peak"] is None for device in found["devices"]):
                 case.setdefault("unknown", {})["gpu.devices.memory_peak"] = NO_ALLOCATOR
+            _put_memory(case, found["devices"])
     return document
+
+
+def _put_memory(case: dict[str, Any], devices: list[dict[str, Any]]) -> None:
+    """What a model of `tare bench` has under these names: here of PyTorch's allocator."""
+    unknown, memory, cuda = case.setdefault("unknown", {}), case.get("memory"), allocator()
+    peaks = [device["memory_peak"] for device in devices]
+    if memory and cuda and all(peaks):
+        memory.update(gpu_peak=sum(peaks), gpu_held=sum(map(cuda.memory_reserved, range(cuda.device_count()))))
+    for name in ("gpu_peak", "gpu_held") if memory else ():
+        unknown[f"memory.{name}"] = NO_ALLOCATOR
+        if memory[name] is not None:
+            del unknown[f"memory.{name}"]
 
 
 def _record_case(call: Callable[[], Any], runs: int, cards: list[dict[str, Any]]) -> dict[str, Any] | str:

@@ -3,12 +3,12 @@
  * hands it back when it is told to flush. Records are as long as those of CUDA 13.0. FAKE_CUPTI says what is wrong with
  * it: "busy" (another tool has it), "nodriver", "untimed" (no times), "garbage" (a record it cannot step over), "many"
  * (a full buffer, no two launches alike), "greedy" (it asks for more buffers than there are; CUDA 12.8), "names" (more
- * names than anyone keeps), "forward" and "back" (the clock is set by an hour meanwhile), "threads" (nothing by itself:
- * the program launches by fake_launch() on its threads), "late" (the program has a context: single calls that are
- * enabled are taken no notice of), "taken" (another tool takes its buffers after the first flush), "dear" (graphs, and
- * it costs a tenth of the time), "ranks" (steps of 1 ms from FAKE_T0 on, in which rank 1 computes longer than the
- * others), "graphs" (its sixth launch is one of a graph, of which nothing is recorded). With FAKE_OLD it lacks a
- * function that is needed. */
+ * names than anyone keeps), "forward" and "back" (the clock is set by an hour meanwhile), "slow" (its clock answers
+ * late), "threads" (nothing by itself: the program launches by fake_launch() on its threads), "late" (the program has a
+ * context: single calls that are enabled are taken no notice of), "taken" (another tool takes its buffers after the
+ * first flush), "dear" (graphs, and it costs a tenth of the time), "ranks" (steps of 1 ms from FAKE_T0 on, in which
+ * rank 1 computes longer than the others), "graphs" (its sixth launch is one of a graph, of which nothing is
+ * recorded). With FAKE_OLD it lacks a function that is needed. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -100,7 +100,9 @@ int cuptiGetVersion(uint32_t *v)
 EXPORT int cuptiGetTimestamp(uint64_t *t);
 int cuptiGetTimestamp(uint64_t *t)
 {
+    static _Atomic unsigned asked; /* "slow": now and then it is long in answering */
     *t = now_ns();
+    if (is("slow") && asked++ % 17 == 16) nanosleep(&(struct timespec){0, 20000000}, NULL);
     return 0;
 }
 EXPORT int cuptiSubscribe_v2(void **s, void *fn, void *user, void *p);

@@ -77,6 +77,11 @@ def test_the_clock_is_set(recorded, fault, word):
     assert device["operations"] == 102 and device["wall_ns"] < 60e9 and device["busy_ns"] == 101 * 30_000 + 100_000
 
 
+def test_a_clock_that_answers_late(recorded):
+    """A look at the clock that took long is not a clock that was set: neither it, nor the next one."""
+    assert "the clock was set" not in notes(recorded("_exit", fault="slow"))
+
+
 def test_more_names_than_are_kept(recorded):
     p = recorded(fault="names")
     assert p["devices"][0]["operations"] == 150_000

@@ -272,12 +272,27 @@ def test_a_bench_has_the_gpu_of_its_cases(program):
         run = tare.bench(len, [1, 2, 3], batch_sizes=[1, 2], budget=0.05)
         case = run.cases[0]
         unseen = [f["id"] for f in run.findings if f["id"] == "machine.gpu-unseen"]
-        print(json.dumps([case["gpu"], unseen, case.reasons.get("gpu"), case.reasons["gpu.devices.memory_peak"], case.memory_peak > 0, len(str(run)) > 0]))
+        print(json.dumps([case["gpu"], unseen, case.reasons.get("gpu"), case.reasons["gpu.devices.memory_peak"] == case.reasons["memory.gpu_peak"] and case.reasons["memory.gpu_peak"], case.memory_peak > 0, len(str(run)) > 0]))
     """)
     (device,) = said[0]["devices"]
     assert device["name"] == "Made-up GPU" and device["utilization"] == pytest.approx(0.031, abs=1e-3) and device["memory_peak"] is None
     assert said[0]["kernel_ns"] == 3_000_000 // 20 and said[0]["copy_bytes"] == (1 << 20) // 20, "a pass of 20 short runs"
     assert said[1:] == [[], None, "PyTorch's allocator is not what the memory comes from", True, True]
+
+
+def test_memory_of_cases_is_that_of_the_allocator(program):
+    said = program("""
+        from tare import _gpu
+        class Allocator:
+            device_count = staticmethod(lambda: 1)
+            reset_peak_memory_stats = staticmethod(lambda number: None)
+            memory_allocated, max_memory_allocated, memory_reserved = (staticmethod(lambda number, n=n: n) for n in (100, 300, 512))
+        _gpu.is_open, _gpu.allocator = lambda: True, Allocator
+        case = tare.bench(len, [1, 2, 3], batch_sizes=[1], budget=0.05).to_dict()["cases"][0]
+        print(json.dumps([case["memory"]["gpu_peak"], case["memory"]["gpu_held"], case["gpu"]["devices"][0]["memory_before"],
+                          [path for path in case["unknown"] if path.startswith("memory.gpu_")]]))
+    """)
+    assert said == [300, 512, 100, []]
 
 
 def test_recorded_calls_are_none_of_those_measured(program):

@@ -179,9 +179,10 @@ static void idle_time_by_cause(void **state)
     begin(m);
     call(m, 1, 0, 5, 3);
     kernel(m, 1, 10, 110, 11);
-    call(m, 2, 20, 112, 4); /* waits for the kernel; then 38 of own code, hidden had it not waited */
+    call(m, 2, 20, 112,
+         4); /* waits for the kernel; then 38 of own code and the launch, hidden had it not waited */
     call(m, 3, 150, 155, 3);
-    kernel(m, 3, 160, 260, 11); /* gap 50: sync 2 + 38, launch 10 */
+    kernel(m, 3, 160, 260, 11); /* gap 50: sync 2 + 38 + 10 */
     call(m, 4, 270, 470, 6);    /* cudaMalloc: 200 */
     call(m, 5, 470, 475, 3);
     kernel(m, 5, 480, 580, 11); /* gap 220: host 10, allocation 200, launch 10 */
@@ -192,8 +193,8 @@ static void idle_time_by_cause(void **state)
     call(m, 9, 900, 990, 3);
     kernel(m, 9, 1004, 1100, 11); /* launched in time: 4 of launch */
     analyse(m, &p);
-    assert_int_equal(idle_us(&p, "sync"), 40);
-    assert_int_equal(idle_us(&p, "launch"), 10 + 10 + 5 + 4);
+    assert_int_equal(idle_us(&p, "sync"), 50);
+    assert_int_equal(idle_us(&p, "launch"), 10 + 5 + 4);
     assert_int_equal(idle_us(&p, "allocation"), 200);
     assert_int_equal(idle_us(&p, "loading"), 110);
     assert_int_equal(idle_us(&p, "host"), 20);
@@ -216,8 +217,25 @@ static void a_long_wait_is_a_wait(void **state)
     call(m, 3, 90000100, 90000105, 3);
     kernel(m, 3, 90000110, 90000200, 11);
     analyse(m, &p);
-    assert_int_equal(idle_us(&p, "sync"), 100);
-    assert_int_equal(idle_us(&p, "launch"), 10);
+    assert_int_equal(idle_us(&p, "sync"), 110);
+    assert_int_equal(idle_us(&p, "launch"), 0);
+    gpu_profile_release(&p);
+}
+
+/* Without the wait the next launch would have been hidden behind the GPU's work: as far as there was any. */
+static void a_wait_hides_no_more_than_there_was_work(void **state)
+{
+    struct making *m = *state;
+    struct gpu_profile p;
+    begin(m);
+    call(m, 1, 0, 5, 3);
+    kernel(m, 1, 10, 25, 11);
+    call(m, 2, 6, 27, 4);
+    call(m, 3, 37, 42, 3);
+    kernel(m, 3, 47, 100, 11); /* gap 22: sync 2 + 10 + 5 of the launch's 10 */
+    analyse(m, &p);
+    assert_int_equal(idle_us(&p, "sync"), 17);
+    assert_int_equal(idle_us(&p, "launch"), 5);
     gpu_profile_release(&p);
 }
 
@@ -618,6 +636,7 @@ int main(void)
         cmocka_unit_test(names_that_are_long), cmocka_unit_test(names_that_grow_without_end),
         cmocka_unit_test(sorting_and_finding),
         cmocka_unit_test_setup_teardown(a_long_wait_is_a_wait, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_wait_hides_no_more_than_there_was_work, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_is_of_its_card, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_in_no_range_is_told_by_thread, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_pool_counts_by_its_size, set_up, tear_down),

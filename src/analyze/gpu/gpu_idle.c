@@ -115,10 +115,10 @@ struct gap {
 
 /* The GPU went idle at `from`, and `next` started at `to`.
  * Launched before the GPU was idle: a short gap is the launch itself, a longer one waits for what we do not see.
- * Launched later: the host was late. What it did in calls is told by them. The rest is its own code; but as far as that
- * is no longer than the GPU's work since the host was last late, it would have been hidden behind that work, had no
- * waiting call held it up: then that call is the cause. `talked`: communication ended at `from`; an operation behind or
- * before it that waits although it was launched in time waits for other ranks. */
+ * Launched later: the host was late. What it did in calls is told by them. The rest is its own code, and the launch;
+ * but as far as these are no longer than the GPU's work since the host was last late, they would have been hidden
+ * behind that work, had no waiting call held them up: then that call is the cause. `talked`: communication ended at
+ * `from`; an operation behind or before it that waits although it was launched in time waits for other ranks. */
 static void explain(struct idle *d, struct gap gap, const struct gpu_op *next)
 {
     const uint64_t from = gap.from, to = gap.to;
@@ -139,13 +139,14 @@ static void explain(struct idle *d, struct gap gap, const struct gpu_op *next)
     uint64_t late = c->start < to ? c->start : to,
              in_calls = calls_in_gap(d, next->call, from, late, &drained);
     uint64_t code = late - from > in_calls ? late - from - in_calls : 0;
-    uint64_t hidden = code < d->worked ? code : d->worked;
-    if (!drained) hidden = 0;
+    uint64_t room = drained ? d->worked : 0, hidden = code < room ? code : room, way = to - late;
+    uint64_t hidden_way = way < room - hidden ? way : room - hidden;
+    if (c->class == CALL_COPY) hidden_way = 0;
     d->worked = 0;
-    add(d, BY_SYNC, hidden);
+    add(d, BY_SYNC, hidden + hidden_way);
     add(d, BY_HOST, code - hidden);
     if (code > hidden) gpu_work_looks(d->w, c->thread, from, late, d->states);
-    add(d, c->class == CALL_COPY ? BY_COPY : BY_LAUNCH, to - late);
+    add(d, c->class == CALL_COPY ? BY_COPY : BY_LAUNCH, way - hidden_way);
 }
 
 /* As far as a hole of the record reaches into the gap, nothing is known of it, not even that it was one; and the rest
