@@ -131,7 +131,7 @@ static void walk_page(struct trace *t)
         struct buf text = BUF_INIT;
         struct stream s;
         stream_init(&s, sink_to_buf(&text), NULL);
-        must(bars_json_write(&s, t, most[i]) == TARE_OK && stream_finish(&s) == TARE_OK);
+        must(bars_json_write(&s, &t, 1, most[i]) == TARE_OK && stream_finish(&s) == TARE_OK);
         must(text.len > 2 && text.data[0] == '{' && text.data[text.len - 1] == '}');
         buf_release(&text);
     }

@@ -12,6 +12,7 @@
 #include "core/str.h"
 #include "report/export/profile_json.h"
 #include "report/page/bars_json.h"
+#include "report/trace/joined.h"
 #include "report/trace/report.h"
 #include "trace/gpu.h"
 
@@ -112,10 +113,15 @@ static tare_status write_profile(struct stream *s, const void *ctx)
     return profile_json_trace(s, p->of, p->base, p->gross);
 }
 
+struct bars_ctx {
+    struct trace **traces; /* several: of the ranks of a job */
+    size_t n;
+};
+
 static tare_status write_bars(struct stream *s, const void *ctx)
 {
-    const struct profile_ctx *p = ctx;
-    return bars_json_write(s, p->of, 0);
+    const struct bars_ctx *b = ctx;
+    return bars_json_write(s, b->traces, b->n, 0);
 }
 
 static tare_status write_timeline(struct stream *s, const void *ctx)
@@ -146,13 +152,19 @@ static tare_status add_timeline(struct html_out *h, const char *path, tare_error
     return add(h, (struct html_item){"timeline", name, write_timeline, samples}, err);
 }
 
+static tare_status add_job(struct html_out *h, struct trace *const *traces, size_t n, tare_error *err)
+{
+    struct bars_ctx *b = arena_new(&h->arena, 1, sizeof *b);
+    if (b) *b = (struct bars_ctx){arena_new(&h->arena, n, sizeof *b->traces), n};
+    if (!b || !b->traces) return error_set(err, TARE_NOMEM, "out of memory for the report page");
+    memcpy(b->traces, traces, n * sizeof *traces);
+    const char *name = arena_str(&h->arena, str_file_name(trace_path(traces[0])));
+    return add(h, (struct html_item){"bars", name, write_bars, b}, err);
+}
+
 static tare_status add_bars(struct html_out *h, struct trace *t, tare_error *err)
 {
-    struct profile_ctx *p = arena_new(&h->arena, 1, sizeof *p);
-    if (!p) return error_set(err, TARE_NOMEM, "out of memory for the report page");
-    p->of = t;
-    const char *name = arena_str(&h->arena, str_file_name(trace_path(t)));
-    return add(h, (struct html_item){"bars", name, write_bars, p}, err);
+    return add_job(h, &t, 1, err);
 }
 
 /* What GPUs did, samples over time, the profile, and last the scopes over time: shown beside the profile.
@@ -181,6 +193,20 @@ int html_out_trace_arg(struct html_out *h, struct cli *cli, const char *path, co
     if (!rc && base) rc = input_trace(cli, base, &against);
     if (!rc && against && keep_trace(h, against, &cli->error) < 0) rc = cli_fail(cli);
     if (!rc && add_parts(h, path, of, against, &cli->error) < 0) rc = cli_fail(cli);
+    return rc;
+}
+
+int html_out_job(struct html_out *h, struct cli *cli, char **paths, size_t n, bool *is_job)
+{
+    const size_t first = h->traces.n;
+    int rc = 0;
+    for (size_t i = 0; i < n && !rc; i++) {
+        struct trace *t = NULL;
+        rc = input_trace(cli, paths[i], &t);
+        if (!rc && keep_trace(h, t, &cli->error) < 0) rc = cli_fail(cli);
+    }
+    *is_job = !rc && joined_is_job(h->traces.items + first, n);
+    if (*is_job && add_job(h, h->traces.items + first, n, &cli->error) < 0) rc = cli_fail(cli);
     return rc;
 }
 

@@ -43,6 +43,8 @@ tare_status html_out_text(struct html_out *h, const char *kind, const char *name
 /* What a trace holds: samples over time, and the profile of its scopes, against those of `base` unless NULL. 0, or the
  * exit code after the user was told. */
 int html_out_trace_arg(struct html_out *h, struct cli *cli, const char *path, const char *base);
+/* Where these traces are of the ranks of one job: what their GPUs did, on one timeline. */
+int html_out_job(struct html_out *h, struct cli *cli, char **paths, size_t n, bool *is_job);
 /* The same of the trace of a run that is on the page already; one that cannot be read is told and left out. */
 void html_out_trace_file(struct html_out *h, struct cli *cli, const char *path);
 /* The trace that a run document at `path` names beside itself, if it is there. */

@@ -107,9 +107,9 @@ static void where_records_are_missing_nothing_is_idle(void **state)
         if (way && way < 5) lost.v[way - 1] = 1; /* dropped, untimed, unread, unwritten */
         put(m, lost);
         if (way == 5) kernel(m, 41, 3000, (uint64_t)1 << 42, 11); /* as long as no kernel is */
-        struct gpu_courses courses = {VEC_INIT};
+        struct gpu_courses courses = {.cards = VEC_INIT};
         struct trace *t = finish(m);
-        assert_int_equal(gpu_sum_over_time(t, &p, &courses, NULL), TARE_OK);
+        assert_int_equal(gpu_sum_over_time(&t, 1, &p, &courses, NULL), TARE_OK);
         trace_close(t);
         remove(m->at.trace);
         const struct gpu_card *d = p.devices.at[0];
@@ -506,7 +506,9 @@ static void bars_on_tracks(void **state)
     kernel(m, 5, 260, 300, 11);
     kernel(m, 5, 270, 280, 11);
     struct trace *t = finish(m);
-    assert_int_equal(gpu_bars(t, &(struct gpu_bars_to){&d, draw_track, draw_bar}, NULL), TARE_OK);
+    struct event_source source;
+    event_source_of_trace(&source, t);
+    assert_int_equal(gpu_bars(&source, &(struct gpu_bars_to){&d, draw_track, draw_bar}, NULL), TARE_OK);
     trace_close(t);
     assert_int_equal(d.n, 7);
     assert_int_equal(d.n_tracks, 4);

@@ -115,7 +115,7 @@ static void idle_time_of_each_step(void **state)
     const unsigned UNKNOWN = cause_of("unknown");
     struct making *m = *state;
     struct gpu_profile p;
-    struct gpu_courses courses = {VEC_INIT};
+    struct gpu_courses courses = {.cards = VEC_INIT};
     begin(m);
     for (uint64_t i = 0; i < 7; i++) {
         uint64_t at = i * 400, id = 1 + 10 * i;
@@ -126,7 +126,7 @@ static void idle_time_of_each_step(void **state)
         if (i < 6) range(m, 1 + i, 0, 0, at + 310);
     }
     struct trace *t = finish(m);
-    assert_int_equal(gpu_sum_over_time(t, &p, &courses, NULL), TARE_OK);
+    assert_int_equal(gpu_sum_over_time(&t, 1, &p, &courses, NULL), TARE_OK);
     assert_int_equal(courses.cards.n, 1);
     assert_int_equal(courses.cards.items[0].pid, trace_process(t, 0)->pid);
     const struct gpu_course *c = &courses.cards.items[0];

@@ -15,6 +15,7 @@
 #include "analyze/gpu/gpu_sum.h"
 #include "import/kineto.h"
 #include "report/export/gpu_bars.h"
+#include "report/trace/joined.h"
 #include "trace/reader.h"
 #include "trace_fixture.h"
 
@@ -261,9 +262,55 @@ static void operators_are_on_a_timeline_once(void **state)
     gpu_profile_release(&p);
     assert_int_equal(trace_open(&t, f->trace, NULL), TARE_OK);
     assert_int_equal(trace_thread(t, 0)->events, 12);
-    assert_int_equal(gpu_bars(t, &(struct gpu_bars_to){&ranges, no_track, count_range}, NULL), TARE_OK);
+    struct event_source source;
+    event_source_of_trace(&source, t);
+    assert_int_equal(gpu_bars(&source, &(struct gpu_bars_to){&ranges, no_track, count_range}, NULL), TARE_OK);
     assert_int_equal(ranges, 0);
     trace_close(t);
+}
+
+struct seen_ranks {
+    uint64_t ends[2][20];
+    int kernels[2], waits;
+    uint32_t processes[64]; /* by track */
+};
+
+static tare_status see_track(void *ctx, const struct gpu_track *t)
+{
+    ((struct seen_ranks *)ctx)->processes[t->number] = t->process;
+    if (t->kind == GPU_TRACK_RANGES) assert_string_equal(t->name, "waiting in collectives");
+    return TARE_OK;
+}
+
+static tare_status see_bar(void *ctx, const struct gpu_bar *b)
+{
+    struct seen_ranks *s = ctx;
+    uint32_t process = s->processes[b->track];
+    if (b->kind == GPU_BAR_KERNEL) {
+        s->ends[process][s->kernels[process]++] = b->end;
+    } else {
+        assert_string_equal(b->text, "waiting for rank 1");
+        assert_int_equal(process, 0);
+        assert_int_equal(b->end - b->start, 20000);
+        assert_int_equal(b->end, s->ends[0][s->waits++] - 10000); /* the transfer is no waiting */
+    }
+    return TARE_OK;
+}
+
+/* Both ranks on one axis: their collectives end together, though one clock is 5 ms ahead. */
+static void check_timeline(const struct joined_of *of)
+{
+    struct joined j;
+    struct seen_ranks seen = {.waits = 0};
+    assert_int_equal(joined_open(&j, of, NULL), TARE_OK);
+    assert_int_equal(j.source.n_processes, 2);
+    assert_string_equal(source_process(&j.source, 0)->command, "rank 0: python");
+    assert_string_equal(source_process(&j.source, 1)->command, "rank 1, the slowest: python");
+    assert_int_not_equal(source_process(&j.source, 0)->pid, source_process(&j.source, 1)->pid);
+    assert_int_equal(gpu_bars(&j.source, &(struct gpu_bars_to){&seen, see_track, see_bar}, NULL), TARE_OK);
+    assert_int_equal(seen.waits, 20);
+    for (int i = 0; i < 20; i++) assert_int_equal(seen.ends[0][i], seen.ends[1][i]);
+    joined_release(&j);
 }
 
 /* Rank 0 is in each of twenty collectives for 30 us, rank 1, which comes last, for 10; its clock is 5 ms ahead. */
@@ -297,7 +344,12 @@ static void ranks_of_a_job_are_joined(void **state)
     }
     if (trace_open(&t[0], f->trace, &err) < 0 || trace_open(&t[1], second, &err) < 0)
         fail_msg("%s", err.text);
-    if (gpu_sum(t, 2, &p, &err) < 0) fail_msg("%s", err.text);
+    struct gpu_courses courses = {.cards = VEC_INIT};
+    if (gpu_sum_over_time(t, 2, &p, &courses, &err) < 0) fail_msg("%s", err.text);
+    assert_true(joined_is_job(t, 2) && !joined_is_job((struct trace *[]){t[0], t[0]}, 2) &&
+                !joined_is_job(t, 1));
+    check_timeline(&(struct joined_of){t, 2, &p.job, &courses});
+    gpu_courses_release(&courses);
     assert_true(p.job.known && p.job.world_size.known);
     assert_int_equal(p.job.world_size.v, 2);
     assert_int_equal(p.job.collectives, 20);

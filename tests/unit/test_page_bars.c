@@ -14,7 +14,7 @@ static void scopes_are_bars_in_order(void **state)
     struct fixture *f = fix_new();
     struct page_bars b;
     (void)state;
-    assert_int_equal(page_bars_gather(&b, &f->source, NULL, 0, NULL), TARE_OK);
+    assert_int_equal(page_bars_gather(&b, &f->source, 0, NULL), TARE_OK);
     assert_int_equal(b.seen, 5); /* a counter is none, a mark is */
     assert_int_equal(b.kept, 5);
     assert_int_equal(b.end, 9000);
@@ -42,7 +42,7 @@ static void the_longest_are_kept(void **state)
     uint64_t long_ones = 0, others = 0, gap = 0, last = 0;
     (void)state;
     f->repeat = 1000;
-    assert_int_equal(page_bars_gather(&b, &f->source, NULL, 1502, NULL), TARE_OK);
+    assert_int_equal(page_bars_gather(&b, &f->source, 1502, NULL), TARE_OK);
     assert_int_equal(b.seen, 3002);
     assert_in_range(b.kept, 1500, 1502);
     const struct page_lane *app = &b.lanes.items[0];
@@ -85,7 +85,7 @@ static void a_call_that_waited_is_whole(void **state)
         e.pause = i < 2 ? i + 1 : 0;
         fix_add(f, e);
     }
-    assert_int_equal(page_bars_gather(&b, &f->source, NULL, 0, NULL), TARE_OK);
+    assert_int_equal(page_bars_gather(&b, &f->source, 0, NULL), TARE_OK);
     assert_int_equal(b.lanes.n, 2);
     assert_int_equal(b.lanes.items[0].bars.n, 3); /* what ran on the thread */
     const struct page_lane *tasks = &b.lanes.items[1];
@@ -119,7 +119,7 @@ static void kernels_know_their_calls(void **state)
     copy(m, 77, 100, 150, 4096);
     struct trace *t = finish(m);
     event_source_of_trace(&source, t);
-    assert_int_equal(page_bars_gather(&b, &source, t, 0, NULL), TARE_OK);
+    assert_int_equal(page_bars_gather(&b, &source, 0, NULL), TARE_OK);
     assert_int_equal(b.lanes.n, 3);
     const struct page_lane *calls = &b.lanes.items[0], *stream = &b.lanes.items[1],
                            *copies = &b.lanes.items[2];
@@ -159,12 +159,16 @@ static void marks_of_both_kinds_keep_their_names(void **state)
         put(m, r);
     }
     struct trace *t = finish(m);
-    assert_int_equal(page_bars_gather(&b, &f->source, NULL, 0, NULL), TARE_OK);
+    assert_int_equal(page_bars_gather(&b, &f->source, 0, NULL), TARE_OK);
     size_t own = marks_named(&b);
     page_bars_release(&b);
     assert_true(own > 0);
     f->source.has_gpu = true;
-    assert_int_equal(page_bars_gather(&b, &f->source, t, 0, NULL), TARE_OK);
+    struct event_source of_trace;
+    event_source_of_trace(&of_trace, t);
+    f->source.gpu = of_trace.gpu;
+    f->source.gpu_ctx = t;
+    assert_int_equal(page_bars_gather(&b, &f->source, 0, NULL), TARE_OK);
     assert_int_equal(marks_named(&b), own + 8);
     page_bars_release(&b);
     trace_close(t);
@@ -187,7 +191,7 @@ static void the_document_is_json(void **state)
     struct trace *t = finish(m);
     assert_true(bars_json_has_any(t));
     stream_init(&s, sink_to_buf(&text), NULL);
-    assert_int_equal(bars_json_write(&s, t, 0), TARE_OK);
+    assert_int_equal(bars_json_write(&s, &t, 1, 0), TARE_OK);
     assert_int_equal(stream_finish(&s), TARE_OK);
     json_error_t why;
     json_t *doc = json_loadb(text.data, text.len, 0, &why);
@@ -222,7 +226,7 @@ static void no_memory(void **state)
     for (long n = 0;; n++) {
         struct page_bars b;
         mem_fail_after(n);
-        tare_status s = page_bars_gather(&b, &f->source, NULL, 0, NULL);
+        tare_status s = page_bars_gather(&b, &f->source, 0, NULL);
         mem_fail_after(-1);
         if (s == TARE_OK) {
             page_bars_release(&b);

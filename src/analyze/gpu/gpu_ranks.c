@@ -254,6 +254,10 @@ static tare_status add_moment(struct job *j, const struct stretch *of, size_t n)
         gpu_grow(&r->out->transfer_ns.v, least);
         gpu_grow(&r->out->waiting_ns.v, ns - least);
         r->out->last.v += m.last == i;
+        struct gpu_wait wait = {of[i].at[n].start, of[i].at[n].end - least, i, m.last};
+        if (j->w->courses && ns > least && m.last < j->ranks.n)
+            s = vec_push(&j->w->courses->waits, wait, j->w->err);
+        if (s != TARE_OK) return s;
         s = vec_push(&r->ahead, ahead_of(r, &of[i].at[n], &of[0].at[n]), j->w->err);
     }
     gpu_grow(&j->out->transfer_ns.v, least);
@@ -501,6 +505,21 @@ static tare_status judge(struct job *j)
     return check_world(j);
 }
 
+/* Where their times are on one axis: by one machine's clock, or by that which collectives say. */
+static tare_status place_ranks(const struct job *j)
+{
+    struct gpu_courses *to = j->w->courses;
+    tare_status s = TARE_OK;
+    for (size_t i = 0; i < j->ranks.n && to && s == TARE_OK; i++) {
+        const struct rank *r = &j->ranks.items[i];
+        bool by_ends = strcmp(r->out->aligned_by, "collectives") == 0;
+        struct gpu_rank_place place = {r->process,
+                                       r->shift - (by_ends ? (int64_t)r->out->offset_ns.value : 0)};
+        s = vec_push(&to->ranks, place, j->w->err);
+    }
+    return s;
+}
+
 /* One process alone is no job, unless its launcher says that there are others. */
 tare_status gpu_work_ranks(struct gpu_work *w)
 {
@@ -508,6 +527,7 @@ tare_status gpu_work_ranks(struct gpu_work *w)
     tare_status s = find_ranks(&j);
     bool several = j.ranks.n > 1 || (j.ranks.n == 1 && j.out->ranks.at[0]->world_size.v > 1);
     if (s == TARE_OK && several) s = judge(&j);
+    if (s == TARE_OK && several) s = place_ranks(&j);
     if (s == TARE_OK && several)
         j.out->known = true;
     else

@@ -265,6 +265,8 @@ void gpu_courses_release(struct gpu_courses *c)
 {
     for (size_t i = 0; i < c->cards.n; i++) vec_release(&c->cards.items[i].steps);
     vec_release(&c->cards);
+    vec_release(&c->ranks);
+    vec_release(&c->waits);
 }
 
 tare_status gpu_work_courses(struct gpu_work *w)
@@ -318,7 +320,7 @@ tare_status gpu_require(const struct trace *t, tare_error *err)
 static tare_status sum(const struct given *g, struct gpu_profile *out, struct gpu_courses *courses,
                        tare_error *err)
 {
-    struct gpu_work w = {.over_time = courses != NULL};
+    struct gpu_work w = {.over_time = courses != NULL, .courses = courses};
     tare_status s = TARE_OK;
     for (size_t i = 0; i < g->n && s == TARE_OK; i++) s = gpu_require(g->traces[i], err);
     if (s == TARE_OK) s = gpu_profile_init(out, err);
@@ -339,8 +341,8 @@ tare_status gpu_sum(struct trace *const *traces, size_t n, struct gpu_profile *o
     return sum(&(struct given){traces, n}, out, NULL, err);
 }
 
-tare_status gpu_sum_over_time(struct trace *t, struct gpu_profile *out, struct gpu_courses *courses,
-                              tare_error *err)
+tare_status gpu_sum_over_time(struct trace *const *traces, size_t n, struct gpu_profile *out,
+                              struct gpu_courses *courses, tare_error *err)
 {
-    return sum(&(struct given){&t, 1}, out, courses, err);
+    return sum(&(struct given){traces, n}, out, courses, err);
 }

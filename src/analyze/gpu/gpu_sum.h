@@ -27,13 +27,26 @@ struct gpu_course { /* of one card, as in gpu_profile.devices */
     VEC(struct gpu_step) steps;
 };
 
+struct
+    gpu_wait { /* of a rank in a collective, until the one that came last was there; times are of its trace */
+    uint64_t start, end;
+    uint32_t rank, last; /* indices of gpu_job.ranks */
+};
+
+struct gpu_rank_place { /* of gpu_job.ranks, one each */
+    uint32_t process;   /* of all traces, one after the other */
+    int64_t shift;      /* ns: times of its trace + this are those of the first rank's */
+};
+
 struct gpu_courses {
     VEC(struct gpu_course) cards;
+    VEC(struct gpu_rank_place) ranks;
+    VEC(struct gpu_wait) waits;
 };
 
 /* gpu_sum(), and the courses of the cards that worked. */
-tare_status gpu_sum_over_time(struct trace *t, struct gpu_profile *out, struct gpu_courses *courses,
-                              tare_error *err);
+tare_status gpu_sum_over_time(struct trace *const *traces, size_t n, struct gpu_profile *out,
+                              struct gpu_courses *courses, tare_error *err);
 void gpu_courses_release(struct gpu_courses *c);
 
 #endif

@@ -159,6 +159,7 @@ struct gpu_work {
     struct gpu_copy copies[32];
     struct gpu_profile *out;
     bool over_time;
+    struct gpu_courses *courses; /* NULL: not asked for */
     tare_error *err;
 };
 

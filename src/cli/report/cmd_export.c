@@ -14,6 +14,7 @@
 #include "core/mem.h"
 #include "core/fmt.h"
 #include "report/export/export.h"
+#include "report/trace/joined.h"
 
 enum { FORMATS_MAX = 16 };
 
@@ -177,18 +178,57 @@ static int export_trace(struct cli *cli, struct trace *t, const struct samples *
     return rc;
 }
 
+/* The ranks of a job on one axis, with what each waited for the others. */
+static int export_ranks(struct cli *cli, struct trace *const *traces, size_t n, const struct export_args *a)
+{
+    struct gpu_profile p = {0};
+    struct gpu_courses courses = {.cards = VEC_INIT};
+    struct joined j;
+    int rc = CLI_GOOD;
+    if (!(a->format->flags & EXPORT_EVENTS) || (a->format->flags & EXPORT_TREE_IF_NO_EVENTS))
+        return cli_usage_error(cli, "several traces go into one timeline: --format chrome or perfetto");
+    if (gpu_sum_over_time(traces, n, &p, &courses, &cli->error) < 0) return cli_fail(cli);
+    if (joined_open(&j, &(struct joined_of){traces, n, &p.job, &courses}, &cli->error) == TARE_OK) {
+        struct export_input in = {.source = &j.source, .trace = traces[0]};
+        rc = write_output(cli, a, &in);
+        joined_release(&j);
+    } else {
+        rc = cli_fail(cli);
+    }
+    gpu_courses_release(&courses);
+    gpu_profile_release(&p);
+    return rc;
+}
+
+static int export_several(struct cli *cli, int argc, char **argv, const struct export_args *a)
+{
+    size_t n = 0;
+    int rc = 0;
+    struct trace **all = mem_new((size_t)argc, sizeof *all);
+    if (!all) {
+        error_nomem(&cli->error, "%d traces", argc);
+        return cli_fail(cli);
+    }
+    for (; n < (size_t)argc && !rc; n += !rc) rc = input_trace(cli, argv[n], &all[n]);
+    if (!rc) rc = export_ranks(cli, all, n, a);
+    while (n) trace_close(all[--n]);
+    mem_free(all);
+    return rc;
+}
+
 int cmd_export(struct cli *cli, int argc, char **argv)
 {
     static const struct opt_usage usage = {
-        .synopsis = "tare export [options] --format <format> <trace>",
+        .synopsis = "tare export [options] --format <format> <trace>...",
         .about =
             "Write a trace in the format of another tool. chrome and perfetto show a timeline of events, of what "
             "`tare run --gpu` recorded and of what probes sampled; folded is made of the call tree's net self times; "
-            "speedscope takes what there is; tare packs the trace itself into one closed file.",
+            "speedscope takes what there is; tare packs the trace itself into one closed file. Several "
+            "traces are those of the ranks of a job: chrome and perfetto show them on one timeline.",
         .tail = "tare export app.tare -f perfetto              writes app.pftrace\n"
                 "tare export app.tare -f folded -o - | flamegraph.pl > app.svg",
         .min_args = 1,
-        .max_args = 1,
+        .max_args = OPT_ANY,
         .args = OPT_ARGS_FILES,
     };
     struct opt_choice words[FORMATS_MAX + 1] = {{NULL, 0, NULL}};
@@ -208,6 +248,7 @@ int cmd_export(struct cli *cli, int argc, char **argv)
     if (rc) return rc;
     a.format = export_formats[format];
     a.trace = argv[0];
+    if (argc > 1) return export_several(cli, argc, argv, &a);
     struct trace *t = NULL;
     rc = input_trace(cli, a.trace, &t);
     if (rc) return rc;

@@ -263,6 +263,9 @@ static tare_status add_runs(struct cli *cli, struct html_out *h, const struct in
 static int add_traces(struct cli *cli, struct html_out *h, const struct given *g)
 {
     int rc = 0;
+    bool job = false;
+    if (g->n_traces > 1 && g->n_runs == 0) rc = html_out_job(h, cli, g->traces, g->n_traces, &job);
+    if (rc || job) return rc;
     if (g->n_traces == 2 && g->n_runs == 0) return html_out_trace_arg(h, cli, g->traces[1], g->traces[0]);
     for (size_t i = 0; i < g->n_traces && !rc; i++) rc = html_out_trace_arg(h, cli, g->traces[i], NULL);
     return rc;
@@ -323,7 +326,8 @@ static const struct opt_usage usage = {
              "--gpu. "
              "Or print the run documents that `tare bench` saved: a row per case, findings, "
              "recommendations and targets. With --html, write one page with plots that needs no network; two run "
-             "documents are also compared, two traces give a flame graph of their difference.",
+             "documents are also compared, traces of the ranks of a job are lanes of one timeline, two other "
+             "traces give a flame graph of their difference.",
     .tail = "record a trace:    TARE_TRACE=app.tare ./app",
     .min_args = 1,
     .max_args = OPT_ANY,

@@ -315,7 +315,7 @@ static tare_status write_all(struct chrome *c, struct trace *t, const struct sam
     write_head(c);
     for (uint32_t i = 0; i < src->n_threads && status == TARE_OK; i++) status = write_thread(c, i);
     if (status == TARE_OK && src->has_gpu)
-        status = gpu_bars(t, &(struct gpu_bars_to){c, write_gpu_track, write_gpu_bar}, c->s->err);
+        status = gpu_bars(src, &(struct gpu_bars_to){c, write_gpu_track, write_gpu_bar}, c->s->err);
     if (status == TARE_OK && samples && src->n_processes) {
         struct sample_curves_to to = {c, begin_curve, write_point, write_sample_mark};
         status = sample_curves(samples, t, &to, c->s->err);

@@ -10,6 +10,7 @@
 #include "analyze/gpu/gpu_work.h"
 
 enum { RECENT = 16, LANES = 8, TRACKS_MOST = 10000 };
+#define WAITS UINT32_MAX /* as a thread: the track of what a rank waited for others */
 
 struct span {
     uint64_t start, end;
@@ -31,7 +32,7 @@ struct open_range {
 };
 
 struct bars {
-    struct trace *t;
+    const struct event_source *source;
     const struct gpu_bars_to *to;
     struct arena memory;
     struct gpu_tables tables;
@@ -78,6 +79,7 @@ static tare_status find_name(struct bars *b, uint32_t process, uint64_t number, 
 static const char *track_name(struct bars *b, enum gpu_track_kind kind, uint32_t process, uint32_t number)
 {
     if (kind == GPU_TRACK_CALLS) return arena_printf(&b->memory, "CUDA calls of thread %" PRIu32, number);
+    if (kind == GPU_TRACK_RANGES && number == WAITS) return "waiting in collectives";
     if (kind == GPU_TRACK_RANGES) return arena_printf(&b->memory, "NVTX ranges of thread %" PRIu32, number);
     uint32_t at = gpu_index(&b->tables.lane_numbers, process, number);
     if (at == GPU_NONE) return "GPU, a stream whose name was lost";
@@ -225,7 +227,8 @@ static tare_status put_call(struct bars *b, uint32_t process, const struct gpu_r
 static tare_status begin_range(struct bars *b, uint32_t process, const struct gpu_record *r)
 {
     struct open_range range = {r->RANGE_BEGIN.at, process, (uint32_t)r->RANGE_BEGIN.thread, 0, true};
-    if (trace_process(b->t, process)->mode & MODE_IMPORTED) return TARE_OK; /* its thread has it as a scope */
+    if (source_process(b->source, process)->mode & MODE_IMPORTED)
+        return TARE_OK; /* its thread has it as a scope */
     tare_status s = find_name(b, process, r->RANGE_BEGIN.name, &range.name);
     size_t at = b->unused.n ? b->unused.items[--b->unused.n] : b->ranges.n;
     if (s == TARE_OK && at == b->ranges.n) s = vec_push(&b->ranges, range, b->err);
@@ -285,14 +288,29 @@ static int add_record(void *ctx, uint32_t process, const struct gpu_record *r)
     }
 }
 
-tare_status gpu_bars(struct trace *t, const struct gpu_bars_to *to, tare_error *err)
+/* Ranks that waited: a track of a thread that no system has. */
+static tare_status put_waits(struct bars *b)
 {
-    struct bars b = {.t = t, .to = to, .memory = ARENA_INIT, .err = err};
-    tare_status s = (tare_status)trace_gpu(t, add_record, &b);
+    tare_status s = TARE_OK;
+    for (size_t i = 0; i < b->source->n_waits && s == TARE_OK; i++) {
+        const struct source_wait *from = &b->source->waits[i];
+        struct where w = {GPU_TRACK_RANGES, from->process, WAITS};
+        struct gpu_bar bar = {GPU_BAR_RANGE, .start = from->start, .end = from->end};
+        s = name_of(b, from->text, &bar.name);
+        if (s == TARE_OK) s = put_bar(b, &w, bar);
+    }
+    return s;
+}
+
+tare_status gpu_bars(const struct event_source *source, const struct gpu_bars_to *to, tare_error *err)
+{
+    struct bars b = {.source = source, .to = to, .memory = ARENA_INIT, .err = err};
+    tare_status s = (tare_status)source->gpu(source->gpu_ctx, add_record, &b);
     for (size_t i = 0; i < b.ranges.n && s == TARE_OK; i++) { /* never ended */
         struct open_range *r = &b.ranges.items[i];
         if (r->open) s = put_range(&b, r, b.latest > r->start ? b.latest : r->start);
     }
+    if (s == TARE_OK) s = put_waits(&b);
     gpu_demangle_end();
     gpu_tables_release(&b.tables);
     map_u64_release(&b.open);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * gpu_bars.h - what GPUs did, as bars on tracks, for the timelines of other tools: a track a stream with its kernels
- * and copies, one a thread with its CUDA calls and one with its NVTX ranges. Bars of a track lie beside or within each
- * other: what would overlap in part is put on a further track of the same name. Streams: memory does not grow with the
- * number of bars. */
+ * and copies, one a thread with its CUDA calls and one with its NVTX ranges, one a rank with its waiting for others. Bars
+ * of a track lie beside or within each other: what would overlap in part is put on a further track of the same name.
+ * Streams: memory does not grow with the number of bars. */
 #ifndef REPORT_EXPORT_GPU_BARS_H
 #define REPORT_EXPORT_GPU_BARS_H
 
 #include "core/buf.h"
 #include "core/error.h"
+#include "report/trace/source.h"
 #include "trace/gpu.h"
-#include "trace/reader.h"
 
 enum gpu_track_kind { GPU_TRACK_STREAM, GPU_TRACK_CALLS, GPU_TRACK_RANGES };
 struct gpu_track {
@@ -50,6 +50,6 @@ struct gpu_bars_to {
 /* The launch of a kernel in words, for those who show it: "grid 64x1x1, block 256x1x1, 32 registers, 1024 B shared". */
 void gpu_bar_shape(struct buf *b, const struct gpu_bar *bar);
 
-tare_status gpu_bars(struct trace *t, const struct gpu_bars_to *to, tare_error *err);
+tare_status gpu_bars(const struct event_source *source, const struct gpu_bars_to *to, tare_error *err);
 
 #endif

@@ -372,11 +372,11 @@ static tare_status write_gpu_bar(void *ctx, const struct gpu_bar *b)
     return send_gpu_event(p, b, b->end);
 }
 
-static tare_status write_gpus(struct perfetto *p, struct trace *t)
+static tare_status write_gpus(struct perfetto *p)
 {
     p->gpu_tracks = p->next_track;
     p->begun = false;
-    return gpu_bars(t, &(struct gpu_bars_to){p, write_gpu_track, write_gpu_bar}, p->s->err);
+    return gpu_bars(p->source, &(struct gpu_bars_to){p, write_gpu_track, write_gpu_bar}, p->s->err);
 }
 
 /* ---- what probes sampled: counters of the first process, which is whoever sampled; a sequence of its own ---- */
@@ -436,7 +436,7 @@ static tare_status write_all(struct perfetto *p, struct trace *t, const struct s
     for (uint32_t i = 0; i < src->n_processes; i++) send_process(p, i);
     for (uint32_t i = 0; i < src->n_threads; i++) send_thread(p, i);
     for (uint32_t i = 0; i < src->n_threads && status == TARE_OK; i++) status = write_thread(p, i);
-    if (status == TARE_OK && src->has_gpu) status = write_gpus(p, t);
+    if (status == TARE_OK && src->has_gpu) status = write_gpus(p);
     if (status == TARE_OK && samples && src->n_processes) status = write_samples(p, t, samples);
     return status;
 }

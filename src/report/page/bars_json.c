@@ -11,6 +11,7 @@
 #include "report/export/export.h"
 #include "report/pack_text.h"
 #include "report/page/page_bars.h"
+#include "report/trace/joined.h"
 #include "report/text.h"
 #include "trace/gpu.h"
 
@@ -281,17 +282,21 @@ static void put_course(struct writer *w, const struct gpu_course *c)
     stream_poll(w->s);
 }
 
-static tare_status kv_gpu(struct writer *w, struct trace *t)
+/* The document about GPUs; and the source, where there are ranks. */
+static tare_status kv_gpu(struct writer *w, struct trace *const *traces, size_t n, struct joined *ranks)
 {
     struct gpu_profile p;
-    struct gpu_courses courses = {VEC_INIT};
+    struct gpu_courses courses = {.cards = VEC_INIT};
     if (!w->source->has_gpu) return TARE_OK;
-    tare_status s = gpu_sum_over_time(t, &p, &courses, w->s->err);
+    tare_status s = gpu_sum_over_time(traces, n, &p, &courses, w->s->err);
     if (s != TARE_OK) return s;
+    if (courses.ranks.n || n > 1)
+        s = joined_open(ranks, &(struct joined_of){traces, n, &p.job, &courses}, w->s->err);
+    if (s == TARE_OK && ranks->n) w->source = &ranks->source;
     json_key(&w->json, "gpu");
     json_put_null(&w->json); /* tells the writer of JSON that a value is here; the document takes its place */
     if (w->s->out.len >= strlen("null")) w->s->out.len -= strlen("null");
-    s = gpu_profile_write(&p, &w->s->out, w->s->err);
+    if (s == TARE_OK) s = gpu_profile_write(&p, &w->s->out, w->s->err);
     json_key(&w->json, "courses");
     json_array_begin(&w->json);
     for (size_t i = 0; i < courses.cards.n && s == TARE_OK; i++) put_course(w, &courses.cards.items[i]);
@@ -311,12 +316,13 @@ bool bars_json_has_any(struct trace *t)
     return false;
 }
 
-tare_status bars_json_write(struct stream *s, struct trace *t, uint64_t most)
+tare_status bars_json_write(struct stream *s, struct trace *const *traces, size_t n, uint64_t most)
 {
     struct event_source source;
+    struct joined ranks = {.memory = ARENA_INIT};
     struct page_bars bars;
     struct writer w = {.s = s, .source = &source, .bars = &bars};
-    event_source_of_trace(&source, t);
+    event_source_of_trace(&source, traces[0]);
     json_init(&w.json, &s->out, JSON_STYLE_COMPACT);
     json_object_begin(&w.json);
     json_kv_string(&w.json, "schema", BARS_SCHEMA);
@@ -325,12 +331,13 @@ tare_status bars_json_write(struct stream *s, struct trace *t, uint64_t most)
     json_key(&w.json, "file");
     put_text(&w.json, source.path);
     json_kv_uint(&w.json, "dropped", source.loss->dropped);
-    tare_status st = kv_gpu(&w, t); /* first, and released: the bars need the memory */
-    if (st == TARE_OK) st = page_bars_gather(&bars, &source, t, most, s->err);
+    tare_status st = kv_gpu(&w, traces, n, &ranks); /* first, and released: the bars need the memory */
+    if (st == TARE_OK) st = page_bars_gather(&bars, w.source, most, s->err);
     if (st == TARE_OK) {
         st = kv_bars(&w);
         page_bars_release(&bars);
     }
+    joined_release(&ranks);
     json_object_end(&w.json);
     return stream_end(s, st);
 }

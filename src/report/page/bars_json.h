@@ -9,8 +9,9 @@
 
 #define BARS_SCHEMA "tare.bars/1"
 
-/* One JSON object, no newline after it. `most`: bars at the most, 0 for PAGE_BARS_MOST. */
-tare_status bars_json_write(struct stream *s, struct trace *t, uint64_t most);
+/* One JSON object, no newline after it. Several traces are those of the ranks of a job. `most`: bars at the most, 0 for
+ * PAGE_BARS_MOST. */
+tare_status bars_json_write(struct stream *s, struct trace *const *traces, size_t n, uint64_t most);
 bool bars_json_has_any(struct trace *t); /* events of scopes, or a GPU's */
 
 #endif

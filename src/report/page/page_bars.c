@@ -33,7 +33,6 @@ struct task_lane {
 struct gathering {
     struct page_bars *to;
     const struct event_source *source;
-    struct trace *t;
     uint64_t most, classes[CLASSES];
     unsigned least_class;     /* shorter bars are left out */
     double least_share, owed; /* of those of that class, this part is kept, evenly */
@@ -343,7 +342,7 @@ static tare_status walk(struct gathering *g)
     clear_lanes(g->to);
     vec_clear(&g->gpu_lanes);
     memset(g->classes, 0, sizeof g->classes);
-    if (g->source->has_gpu) s = gpu_bars(g->t, &(struct gpu_bars_to){g, add_track, add_gpu_bar}, g->err);
+    if (g->source->has_gpu) s = gpu_bars(g->source, &(struct gpu_bars_to){g, add_track, add_gpu_bar}, g->err);
     for (uint32_t i = 0; i < g->source->n_threads && s == TARE_OK; i++) s = add_thread(g, i);
     return s;
 }
@@ -377,10 +376,10 @@ static tare_status put_in_order(struct page_bars *b, tare_error *err)
     return s;
 }
 
-tare_status page_bars_gather(struct page_bars *out, const struct event_source *source, struct trace *t,
-                             uint64_t most, tare_error *err)
+tare_status page_bars_gather(struct page_bars *out, const struct event_source *source, uint64_t most,
+                             tare_error *err)
 {
-    struct gathering g = {.to = out, .source = source, .t = t, .least_share = 1, .err = err};
+    struct gathering g = {.to = out, .source = source, .least_share = 1, .err = err};
     *out = (struct page_bars){.memory = ARENA_INIT, .calls = MAP_U64_INIT};
     g.most = most ? most : PAGE_BARS_MOST;
     tare_status s = walk(&g);

@@ -56,8 +56,8 @@ struct page_bars {
 };
 
 /* `most`: 0 for PAGE_BARS_MOST. Nothing to release after a failure. */
-tare_status page_bars_gather(struct page_bars *out, const struct event_source *source, struct trace *t,
-                             uint64_t most, tare_error *err);
+tare_status page_bars_gather(struct page_bars *out, const struct event_source *source, uint64_t most,
+                             tare_error *err);
 void page_bars_release(struct page_bars *b);
 
 #endif

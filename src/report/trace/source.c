@@ -2,8 +2,6 @@
  * source.c - a trace seen as an event_source. Adapts, decides nothing. */
 #include "report/trace/source.h"
 
-#include "trace/gpu.h"
-
 static const struct trace_site *site(const void *t, uint32_t i)
 {
     return trace_site(t, i);
@@ -24,10 +22,16 @@ static tare_status events(void *t, uint32_t i, trace_event_fn *fn, void *ctx, ta
     return trace_events(t, i, fn, ctx, err);
 }
 
+static int gpu(void *t, trace_gpu_fn *fn, void *ctx)
+{
+    return trace_gpu(t, fn, ctx);
+}
+
 void event_source_of_trace(struct event_source *out, struct trace *t)
 {
     *out = (struct event_source){
         .ctx = t,
+        .gpu_ctx = t,
         .events_ctx = t,
         .path = trace_path(t),
         .id = trace_id(t),
@@ -42,5 +46,6 @@ void event_source_of_trace(struct event_source *out, struct trace *t)
         .process = process,
         .thread = thread,
         .events = events,
+        .gpu = gpu,
     };
 }

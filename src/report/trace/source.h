@@ -4,10 +4,12 @@
 #ifndef REPORT_SOURCE_H
 #define REPORT_SOURCE_H
 
+#include "trace/gpu.h"
 #include "trace/reader.h"
 
 struct event_source {
-    void *ctx, *events_ctx; /* events_ctx: of events(), which may be another's that looks at what passes */
+    void *ctx, *gpu_ctx,
+        *events_ctx; /* events_ctx: of events(), which may be another's that looks at what passes */
     const char *path, *id;
     uint32_t n_sites, n_processes, n_threads;
     bool has_events, has_tree, has_gpu, has_samples;
@@ -17,6 +19,15 @@ struct event_source {
     const struct trace_thread *(*thread)(const void *ctx, uint32_t i);
     /* As trace_events(): in time order, nested, streamed; a non-zero answer of `fn` stops and is returned. */
     tare_status (*events)(void *ctx, uint32_t thread, trace_event_fn *fn, void *fn_ctx, tare_error *err);
+    int (*gpu)(void *ctx, trace_gpu_fn *fn, void *fn_ctx); /* as trace_gpu() */
+    const struct source_wait *waits;                       /* of ranks for each other, process by process */
+    size_t n_waits;
+};
+
+struct source_wait { /* in a collective, for the rank that came last */
+    uint64_t start, end;
+    uint32_t process;
+    const char *text;
 };
 
 void event_source_of_trace(struct event_source *out, struct trace *t);
