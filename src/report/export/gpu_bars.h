@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * gpu_bars.h - what GPUs did, as bars on tracks, for the timelines of other tools: a track a stream with its kernels
- * and copies, one a thread with its CUDA calls and one with its NVTX ranges, one a rank with its waiting for others. Bars
- * of a track lie beside or within each other: what would overlap in part is put on a further track of the same name.
- * Streams: memory does not grow with the number of bars. */
+ * and copies, one a thread with its CUDA calls and one with its NVTX ranges, one a rank with its waiting for others.
+ * Bars of a track lie beside or within each other: what would overlap in part is put on a further track of the same
+ * name. Streams: memory does not grow with the number of bars. */
 #ifndef REPORT_EXPORT_GPU_BARS_H
 #define REPORT_EXPORT_GPU_BARS_H
 
