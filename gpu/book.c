@@ -191,12 +191,11 @@ void book_clock(struct book *b, const struct cupti *c)
 
 void book_note(struct book *b, const char *format, ...)
 {
-    char text[600];
+    char text[GPU_NOTE_MOST];
     va_list ap;
     va_start(ap, format);
-    vsnprintf(text, sizeof text, format, ap);
+    struct gpu_record r = gpu_note(text, format, ap);
     va_end(ap);
-    struct gpu_record r = {.kind = GPU_NOTE, .text = text, .text_bytes = strlen(text)};
     book_put(b, &r);
 }
 

@@ -133,12 +133,11 @@ uint64_t trace_out_number(struct trace_out *o, struct gpu_record *r)
 
 void trace_out_note(struct trace_out *o, const char *format, ...)
 {
-    char text[600];
+    char text[GPU_NOTE_MOST];
     va_list ap;
     va_start(ap, format);
-    vsnprintf(text, sizeof text, format, ap);
+    struct gpu_record r = gpu_note(text, format, ap);
     va_end(ap);
-    struct gpu_record r = {.kind = GPU_NOTE, .text = text, .text_bytes = strlen(text)};
     trace_out_put(o, &r);
 }
 

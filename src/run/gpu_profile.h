@@ -16,4 +16,7 @@ tare_status gpu_profile_init(struct gpu_profile *p, tare_error *err);
 void gpu_profile_release(struct gpu_profile *p);
 tare_status gpu_profile_write(const struct gpu_profile *p, struct buf *out, tare_error *err);
 
+/* Of gpu_idle.cause, for people. */
+const char *gpu_cause_words(const char *cause);
+
 #endif

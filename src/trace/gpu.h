@@ -4,6 +4,7 @@
 #ifndef TRACE_GPU_H
 #define TRACE_GPU_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,7 +38,7 @@ struct gpu_record {
     };
 };
 
-enum { GPU_TEXT_MOST = 4000 }; /* of a name: C++ templates are long */
+enum { GPU_NOTE_MOST = 600, GPU_TEXT_MOST = 4000 }; /* of a name: C++ templates are long */
 
 /* What differences are taken to; zeroed at the start of a chunk. */
 struct gpu_state {
@@ -49,6 +50,8 @@ bool gpu_pack(struct gpu_state *s, struct enc *to, const struct gpu_record *r);
 /* False at the end, and at bytes that are no record (then d->failed). */
 bool gpu_unpack(struct gpu_state *s, struct dec *d, struct gpu_record *r);
 bool gpu_has_time(enum gpu_kind kind); /* its first field is a time */
+struct gpu_record gpu_note(char room[GPU_NOTE_MOST], const char *format,
+                           va_list ap); /* a NOTE in these words */
 
 /* COPY.what: direction | from << 8 | to << 16 | asynchronous << 24; the numbers are CUPTI's. */
 enum gpu_direction { GPU_TO_DEVICE = 1, GPU_TO_HOST = 2, GPU_ON_DEVICE = 8, GPU_ON_HOST = 9, GPU_PEER = 10 };

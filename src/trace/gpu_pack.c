@@ -4,6 +4,9 @@
  * number. */
 #include "trace/gpu.h"
 
+#include <stdio.h>
+#include <string.h>
+
 enum coding { HOST_TIME, GPU_TIME, HOST_ID, GPU_ID, UINT, NONE };
 
 #define F(field, coding) coding,
@@ -64,4 +67,10 @@ bool gpu_unpack(struct gpu_state *s, struct dec *d, struct gpu_record *r)
     }
     if (has_text(kind)) r->text = dec_str(d, &r->text_bytes);
     return !d->failed;
+}
+
+struct gpu_record gpu_note(char room[GPU_NOTE_MOST], const char *format, va_list ap)
+{
+    vsnprintf(room, GPU_NOTE_MOST, format, ap);
+    return (struct gpu_record){.kind = GPU_NOTE, .text = room, .text_bytes = strlen(room)};
 }

@@ -138,6 +138,23 @@ static void where_records_are_missing_nothing_is_idle(void **state)
     leave(m);
 }
 
+/* 2000 runs, 0 to 99 us in turn: half are no longer than 49 us, and 95 of 100 than 94. */
+static void kernels_have_percentiles(void **state)
+{
+    struct making *m = *state;
+    struct gpu_profile p;
+    begin(m);
+    for (uint64_t i = 0; i < 2000; i++) kernel(m, i + 1, 100 * i, 100 * i + i % 100, 11);
+    kernel(m, 2001, 300000, 300007, 12);
+    analyse(m, &p);
+    assert_int_equal(p.kernels.at[0]->count, 2000);
+    assert_int_equal(p.kernels.at[0]->p50_ns.v, 49 * US);
+    assert_int_equal(p.kernels.at[0]->p95_ns.v, 94 * US);
+    assert_int_equal(p.kernels.at[1]->p50_ns.v, 7 * US);
+    assert_int_equal(p.kernels.at[1]->p95_ns.v, 7 * US);
+    gpu_profile_release(&p);
+}
+
 static void busy_is_a_union_over_streams(void **state)
 {
     struct making *m = *state;
@@ -643,6 +660,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_in_no_range_is_told_by_thread, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_pool_counts_by_its_size, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_at_its_peak_by_who_took_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(kernels_have_percentiles, set_up, tear_down),
         cmocka_unit_test_setup_teardown(busy_is_a_union_over_streams, set_up, tear_down),
         cmocka_unit_test_setup_teardown(idle_time_by_cause, set_up, tear_down),
         cmocka_unit_test_setup_teardown(host_time_by_what_the_thread_did, set_up, tear_down),

@@ -2,7 +2,7 @@
 // Tables as data: order with unknown cells last, and CSV that a spreadsheet cannot take for a program.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { csvOf, sortRows } from "../src/data/grid";
+import { csvOf, heading, sortRows } from "../src/data/grid";
 import { extent, gridOf, type PlotSpec } from "../src/ui/plotspec";
 
 test("rows sort by number or by name, unknown last both ways", () => {
@@ -24,6 +24,15 @@ test("rows sort by number or by name, unknown last both ways", () => {
     sortRows(rows, 0, false).map((r) => r[0]),
     ["a", "b9", "b10", "c"],
   );
+});
+
+test("a heading has no unit that its cells do not have", () => {
+  const format = (v: number) => `${v / 1e6} ms`;
+  assert.equal(heading({ title: "total, ns", format }), "total");
+  assert.equal(heading({ title: "p95 (ns)", format }), "p95");
+  assert.equal(heading({ title: "while they ran, B/s", format }), "while they ran");
+  assert.equal(heading({ title: "total, ns" }), "total, ns");
+  assert.match(csvOf({ columns: [{ title: "total, ns", format }], rows: [[1]] }), /^"total, ns"\r\n1/);
 });
 
 test("CSV quotes what needs it and keeps formulas text", () => {

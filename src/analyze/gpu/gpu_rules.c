@@ -83,24 +83,21 @@ static const char *severity(double share, double warn)
 /* ---- 1: busy at all ---- */
 
 static const struct {
-    const char *cause, *words, *action;
+    const char *cause, *action;
 } causes[] = {
-    {"sync", "the program waited for results before it launched more",
-     "see the finding on waiting for results"},
-    {"copy", "copies between host and GPU held the program up", "see the findings on copies"},
-    {"communication", "it waited for other ranks", "see the findings on communication"},
-    {"launch", "launching took longer than the work", "see the finding on launching"},
-    {"allocation", "memory was taken from the driver or given back", "see the finding on allocation"},
-    {"loading", "code was loaded to the GPU", "see the finding on loading"},
-    {"host-running", "the launching thread ran other code",
+    {"sync", "see the finding on waiting for results"},
+    {"copy", "see the findings on copies"},
+    {"communication", "see the findings on communication"},
+    {"launch", "see the finding on launching"},
+    {"allocation", "see the finding on allocation"},
+    {"loading", "see the finding on loading"},
+    {"host-running",
      "look for what runs between launches (`tare functions`): move it off this thread, or after the next launches"},
-    {"host-waiting", "the launching thread waited for data, a lock or another process",
-     "see the finding on waiting for data"},
-    {"host-sleeping", "the launching thread slept", "remove the sleep, or let it wait for what it waits for"},
-    {"host", "the program did other things between launches",
+    {"host-waiting", "see the finding on waiting for data"},
+    {"host-sleeping", "remove the sleep, or let it wait for what it waits for"},
+    {"host",
      "look for what runs between launches: a longer recording tells running, waiting and sleeping apart"},
-    {"unknown", "of something that was not recorded",
-     "record calls too (without --no-gpu-calls), and see what is lost below"},
+    {"unknown", "record calls too (without --no-gpu-calls), and see what is lost below"},
 };
 
 static void mostly_idle(struct gpu_judging *j)
@@ -112,8 +109,8 @@ static void mostly_idle(struct gpu_judging *j)
         if (gpu_facts_idle(f, causes[i].cause) > gpu_facts_idle(f, causes[most].cause)) most = i;
     double share = gpu_facts_idle(f, causes[most].cause);
     struct run_finding *x =
-        START(j, 1 - busy(f), "the GPU was busy %s of the time; %s it was idle because %s",
-              show_percent(busy(f)).s, show_percent(share).s, causes[most].words);
+        START(j, 1 - busy(f), "the GPU was busy %s of the time; %s it was idle: %s", show_percent(busy(f)).s,
+              show_percent(share).s, gpu_cause_words(causes[most].cause));
     if (x && busy(f) < 0.5) x->severity = "warn";
     finding_action(&j->base, x, "%s", causes[most].action);
     EVIDENCE(j, x, {"busy", busy(f)}, {"idle_by_it", share}, {"looked_at_ms", f->wall / 1e6});

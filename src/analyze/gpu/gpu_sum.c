@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/gpu/gpu_work.h"
+#include "core/mem.h"
 
 /* ---- kernels and groups ---- */
 
@@ -33,6 +34,41 @@ static void add_to_group(struct gpu_profile *p, const struct gpu_kernel *k)
     g->group = k->group;
     g->count += k->count;
     gpu_grow(&g->total_ns, k->total_ns);
+}
+
+enum { RUNS_MOST = 4096 };
+
+/* Of each kernel so many runs, evenly taken over the record: one stretch of `ns` for each name. */
+static tare_status spread_kernels(struct gpu_work *w)
+{
+    struct stretch {
+        size_t first, n;
+        uint64_t seen;
+    } *of = mem_new(w->names.n + 1, sizeof *of);
+    size_t room = 0;
+    for (size_t i = 0; of && i < w->names.n; i++) {
+        of[i].first = room;
+        room += w->names.items[i].sum.count < RUNS_MOST ? w->names.items[i].sum.count : RUNS_MOST;
+    }
+    uint64_t *ns = of ? mem_new(room + 1, sizeof *ns) : NULL;
+    for (size_t i = 0; ns && i < w->ops.n; i++) {
+        const struct gpu_op *op = &w->ops.items[i];
+        if (op->kind == WORK_COPY) continue;
+        struct stretch *to = &of[op->name];
+        uint64_t every = (w->names.items[op->name].sum.count + RUNS_MOST - 1) / RUNS_MOST;
+        if (to->seen++ % every == 0 && to->n < RUNS_MOST) ns[to->first + to->n++] = op->end - op->start;
+    }
+    for (size_t i = 0; ns && i < w->names.n; i++) {
+        struct gpu_kernel *k = &w->names.items[i].sum;
+        struct gpu_spread spread = gpu_spread_of(ns + of[i].first, of[i].n);
+        if (!spread.known) continue;
+        k->p50_ns = known_u64(spread.p50);
+        k->p95_ns = known_u64(spread.p95);
+    }
+    bool made = ns != NULL;
+    mem_free(ns);
+    mem_free(of);
+    return made ? TARE_OK : error_nomem(w->err, "times of kernels");
 }
 
 /* Shares are of the time of all kernels together, not of wall time: streams overlap. A name without a count is one of
@@ -298,6 +334,7 @@ static tare_status judge(struct gpu_work *w, const struct given *g, struct gpu_p
     if (s == TARE_OK) s = put_devices(w, out);
     if (s == TARE_OK) s = put_ranges(w, out);
     for (size_t i = 0; i < g->n && s == TARE_OK; i++) s = note_missing_ends(g->traces[i], out, err);
+    if (s == TARE_OK) s = spread_kernels(w);
     put_kernels(w, out);
     put_threads(w, out);
     put_origins(w, out);

@@ -18,22 +18,6 @@ static double number(struct known_u64 v)
 
 /* ---- one GPU ---- */
 
-static const struct {
-    const char *cause, *words;
-} causes[] = {
-    {"sync", "the program waited for results before it launched more work"},
-    {"copy", "copies between host and GPU held the program up"},
-    {"communication", "launched in time, it waited for communication with other ranks"},
-    {"launch", "launching: the call, and the way to the GPU"},
-    {"allocation", "taking or freeing GPU memory"},
-    {"loading", "loading code to the GPU"},
-    {"host-running", "the launching thread ran other code"},
-    {"host-waiting", "the launching thread waited: for data, a lock or another process"},
-    {"host-sleeping", "the launching thread slept"},
-    {"host", "the program did other things (looked at too seldom to say which)"},
-    {"unknown", "unknown: the launch was not recorded, or waited for something not recorded"},
-};
-
 static struct shown percent(struct known_f64 v)
 {
     return v.known ? show_percent(v.v) : (struct shown){"unknown"};
@@ -114,12 +98,7 @@ FILL(idle_ns, gpu_idle, fmt_duration(b, (double)r->ns))
 FILL(idle_share, gpu_idle, fmt_share(b, r->share.v))
 FILL(gaps, gpu_idle, fmt_count(b, r->gaps))
 FILL(longest, gpu_idle, fmt_duration(b, (double)r->longest_ns))
-static void fill_words(struct buf *b, const void *row)
-{
-    const struct gpu_idle *idle = row;
-    for (size_t i = 0; i < sizeof causes / sizeof *causes; i++)
-        if (strcmp(causes[i].cause, idle->cause) == 0) buf_add_str(b, causes[i].words);
-}
+FILL(words, gpu_idle, buf_add_str(b, gpu_cause_words(r->cause)))
 
 /* The peak, and the three who had taken most of it. */
 static void write_memory(struct stream *s, const struct gpu_card *d)
@@ -217,6 +196,8 @@ FILL(kernel_count, gpu_kernel, fmt_count(b, r->count))
 FILL(kernel_total, gpu_kernel, fmt_duration(b, (double)r->total_ns))
 FILL(kernel_share, gpu_kernel, fmt_share(b, r->share.v))
 FILL(kernel_mean, gpu_kernel, fmt_duration(b, (double)r->total_ns / (double)r->count))
+FILL(kernel_p50, gpu_kernel, if (r->p50_ns.known) fmt_duration(b, (double)r->p50_ns.v))
+FILL(kernel_p95, gpu_kernel, if (r->p95_ns.known) fmt_duration(b, (double)r->p95_ns.v))
 FILL(kernel_max, gpu_kernel, fmt_duration(b, (double)r->max_ns))
 FILL(blocks, gpu_kernel, if (r->blocks) buf_printf(b, "%" PRIu64 " x %" PRIu64, r->blocks, r->threads))
 
@@ -350,6 +331,7 @@ void gpu_report_text(struct stream *s, const struct gpu_profile *p)
     static const struct table_fill kernels[] = {
         {"kernel", true, fill_kernel},       {"group", true, fill_kernel_group}, {"runs", false, fill_kernel_count},
         {"total", false, fill_kernel_total}, {"share", false, fill_kernel_share}, {"mean", false, fill_kernel_mean},
+        {"p50", false, fill_kernel_p50},     {"p95", false, fill_kernel_p95},
         {"max", false, fill_kernel_max},     {"blocks x threads", false, fill_blocks}};
     static const struct table_fill copies[] = {{"copy", true, fill_copy}, {"count", false, fill_copy_count},
                                                {"bytes", false, fill_copy_bytes}, {"total", false, fill_copy_total},

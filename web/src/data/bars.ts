@@ -487,24 +487,3 @@ export function searchNames(names: BarName[], words: string): Uint8Array | null 
     exact !== null ? n.text === exact || n.full === exact : [n.text, n.full, n.group, n.file].some((t) => t?.toLowerCase().includes(wanted));
   return Uint8Array.from(names, (n) => (holds(n) ? 1 : 0));
 }
-
-/** Median and 95th percentile of the bars of each name, by number of the name; kinds as given. */
-export function spreads(bars: Bars, kind: string): Map<number, { p50: number; p95: number }> {
-  const counts = new Int32Array(bars.names.length);
-  const wanted = Uint8Array.from(bars.names, (n) => (n.kind === kind ? 1 : 0));
-  for (const l of bars.lanes) for (let i = 0; i < l.n; i++) if (wanted[l.what[i]!]) counts[l.what[i]!]!++;
-  const lists = Array.from(counts, (n) => (n ? new Float64Array(n) : null));
-  counts.fill(0);
-  for (const l of bars.lanes)
-    for (let i = 0; i < l.n; i++) {
-      const w = l.what[i]!;
-      if (wanted[w]) lists[w]![counts[w]!++] = l.length[i]!;
-    }
-  const out = new Map<number, { p50: number; p95: number }>();
-  lists.forEach((list, w) => {
-    if (!list) return;
-    list.sort();
-    out.set(w, { p50: list[(list.length - 1) >> 1]!, p95: list[Math.floor((list.length - 1) * 0.95)]! });
-  });
-  return out;
-}

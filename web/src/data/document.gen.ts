@@ -2128,6 +2128,10 @@ export interface GpuKernel {
   min_ns?: number | null;
   /** The longest. */
   max_ns?: number | null;
+  /** Half of the runs are no longer: of at most 4096, evenly taken, ns. */
+  p50_ns?: number | null;
+  /** 95 of 100 are no longer, of the same, ns. */
+  p95_ns?: number | null;
   /** Of the launch that took the most time. */
   blocks?: number | null;
   /** Per block, of the same. */
@@ -2147,6 +2151,8 @@ export const GPU_KERNEL: Shape = {
   share: "number",
   min_ns: "number",
   max_ns: "number",
+  p50_ns: "number",
+  p95_ns: "number",
   blocks: "number",
   threads: "number",
   registers: "number",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // gpu.ts - the tables of a tare.gpu/1 document, and its steps, as data. Pure.
-import { type Bars, type Course, spreads } from "./bars";
+import type { Bars, Course } from "./bars";
 import type { GpuCall, GpuCard, GpuCopy, GpuKernel, GpuOrigin, GpuRange } from "./document.gen";
 import type { Cell, Grid } from "./grid";
 import { bytes, count, duration, percent } from "../ui/format";
@@ -12,21 +12,8 @@ const n = (title: string) => ({ title, format: count });
 const per = (total: number | null | undefined, of: number | null | undefined): number | null =>
   typeof total === "number" && typeof of === "number" && of > 0 ? total / of : null;
 
-/** Times of kernels by their names; nothing where bars were left out, since those are the short ones. */
-function spreadsByName(bars: Bars): Map<string, { p50: number; p95: number }> {
-  const out = new Map<string, { p50: number; p95: number }>();
-  if (bars.seen > bars.shown) return out;
-  for (const [w, s] of spreads(bars, "kernel")) out.set(bars.names[w]!.full ?? bars.names[w]!.text, s);
-  for (const [w, s] of spreads(bars, "graph")) out.set(bars.names[w]!.text, s);
-  return out;
-}
-
 export function kernelGrid(bars: Bars): Grid {
-  const times = spreadsByName(bars);
-  const row = (k: GpuKernel): Cell[] => {
-    const s = times.get(k.full ?? k.name) ?? times.get(k.name);
-    return [k.name, k.group, k.count, k.total_ns, k.share, per(k.total_ns, k.count), s?.p50 ?? null, s?.p95 ?? null, k.max_ns, k.blocks || null, k.threads || null, k.registers || null, k.shared_bytes, k.full ?? k.name];
-  };
+  const row = (k: GpuKernel): Cell[] => [k.name, k.group, k.count, k.total_ns, k.share, per(k.total_ns, k.count), k.p50_ns, k.p95_ns, k.max_ns, k.blocks || null, k.threads || null, k.registers || null, k.shared_bytes, k.full ?? k.name];
   return {
     columns: [text("kernel"), text("group"), n("runs"), ns("total, ns"), { title: "share of kernels", format: percent }, ns("mean, ns"), ns("p50, ns"), ns("p95, ns"), ns("longest, ns"), n("blocks"), n("threads per block"), n("registers"), { title: "shared, B", format: bytes }, text("full name")],
     rows: (bars.gpu?.kernels ?? []).map(row),

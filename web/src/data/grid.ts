@@ -17,6 +17,9 @@ export interface Grid {
   rows: Cell[][];
 }
 
+/** Above cells that show their own unit, the CSV's unit would be false. */
+export const heading = (c: Column): string => (c.format ? c.title.replace(/(, (ns|B|B\/s)| \((ns|B|B\/s)\))$/, "") : c.title);
+
 function quoted(cell: Cell): string {
   if (cell === null || cell === undefined) return "";
   const text = String(cell);

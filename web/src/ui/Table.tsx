@@ -2,7 +2,7 @@
 // Table.tsx - a grid as a table: every column sorts by a button in its heading, and of a long one only the rows in sight
 // are in the page. Cells are text nodes, whatever is in them.
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type Cell, type Column, type Grid, sortRows } from "../data/grid";
+import { type Cell, type Column, type Grid, heading, sortRows } from "../data/grid";
 import { isKnown, shown, UNKNOWN } from "./format";
 
 const LONG = 200;
@@ -22,7 +22,7 @@ function Heading(props: { column: Column; order: "up" | "down" | null; onSort: (
   return (
     <th scope="col" aria-sort={sort} class={column.text ? "text" : "number"}>
       <button type="button" onClick={props.onSort}>
-        {column.title}
+        {heading(column)}
         <span aria-hidden="true" class="order">
           {order === "up" ? "▲" : order === "down" ? "▼" : ""}
         </span>
