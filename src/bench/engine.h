@@ -14,6 +14,7 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 #define BENCH_CONFIDENCE 0.95
+enum { BENCH_HOPELESS = 3 }; /* so many more runs failed than were served: the case has failed */
 
 /* ---- what the harness asks of the machine; tests put their own in and get virtual time and memory ---- */
 
@@ -95,11 +96,11 @@ struct case_work {
     struct run_map params_used;
     struct instance *instance;
     uint64_t turn; /* number of its last turn: whoever has the greatest was asked last; 0: had none */
-    uint64_t runs; /* of all kinds, for error texts */
+    uint64_t runs, n_failed; /* of all kinds, warm-up included */
     uint64_t load_ns, first_run_ns, warmup_runs, warmup_ns;
     bool judged, steady; /* warm-up */
     struct times samples;
-    struct times waits;    /* open loop: of arrivals that were not served; they took longer than that */
+    struct times waits;    /* runs that failed, open loop: or were not served; they took longer than that */
     const char *failure;   /* the first run that failed; NULL: none did */
     tare_status failed;    /* STOP_FAILED */
     struct times switched; /* numbers of the samples during which the system took the processor away */
@@ -118,23 +119,24 @@ struct case_work {
 
 struct stamp {
     uint64_t start, ns;
-    bool switched; /* the system took a processor away meanwhile */
+    bool switched, failed; /* switched: the system took a processor away meanwhile */
 };
 
 struct lane { /* what one worker writes while it runs */
     struct stamp *at;
-    size_t n, room;
+    size_t n, n_failed, room; /* n: all runs */
     uint64_t began, ended;
     struct usage usage;
     tare_status failed;
-    uint64_t failed_at; /* open loop: number of the arrival that failed, from 1; 0: a closed loop, see `n` */
+    uint64_t
+        failed_at; /* number of the run that failed first, from 1; open loop: of the arrival; 0: the last one */
     tare_error err;
 };
 
 struct bench {
     const struct bench_plan *plan;
     struct run *run;
-    struct case_work *cases; /* n_cases */
+    struct case_work *cases, *first_failed; /* n_cases; in time, NULL: none */
     size_t n_cases;
     unsigned workers;
     struct lane *lanes; /* one per worker */
@@ -146,7 +148,6 @@ struct bench {
     uint64_t self_ns, self_watching_ns; /* our own cost per run; when switches are read after each */
     uint64_t done_ns, total_ns;
     size_t blocks;
-    const struct case_work *first_failed;
     const char *split_why; /* why cases were not all interleaved; NULL: they were */
 };
 
@@ -168,6 +169,7 @@ struct stretch {
     uint64_t runs;          /* at most; 0: no limit */
     struct times *into;     /* times are appended here in order of their start */
     uint64_t busy_ns;       /* result: wall time that the runs took; runs / busy_ns is the rate */
+    struct times *waits;    /* not NULL: times of runs that failed */
     struct times *switched; /* not NULL: numbers of times during which the processor was taken away */
     struct reading *after;  /* not NULL: taken right at the end, before anything is put away */
 };
@@ -230,9 +232,9 @@ tare_status memory_slope(const struct slices *slices, struct interval *out, bool
 struct sampled {
     const uint64_t *ns; /* latencies, in time order */
     size_t n;
-    const uint64_t *waits; /* runs that took longer than any of these, and than this at least */
-    size_t n_waits;
-    double units; /* per run */
+    const uint64_t *waits;    /* runs that took longer than any of these, and than this at least */
+    size_t n_waits, n_failed; /* n_failed: of the waits */
+    double units;             /* per run */
     const char *unit;
     const struct slice *slices; /* for the throughput and its interval */
     size_t n_slices;

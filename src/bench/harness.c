@@ -115,20 +115,35 @@ static tare_status warm_up(struct bench *b, struct case_work *w, tare_error *err
     return b->plan->load == BENCH_OPEN ? TARE_OK : s;
 }
 
+/* One run whose failure may be an outcome (stands_alone): then the next one is tried. */
+static tare_status try_first(struct bench *b, struct case_work *w, struct subject_cost *cost, tare_error *err)
+{
+    const struct subject_ops *ops = w->instance->subject->ops;
+    tare_error inner = TARE_ERROR_INIT;
+    tare_status s = ops->before_run ? ops->before_run(w->instance, 0, &inner) : TARE_OK;
+    bool began = s == TARE_OK;
+    uint64_t start = bench_machine.now();
+    if (began) s = ops->run(w->instance, 0, cost, &inner);
+    w->first_run_ns = cost->wall_ns ? cost->wall_ns : bench_machine.now() - start;
+    w->runs++;
+    if (s == TARE_OK || bench_interrupted(b)) return TARE_OK;
+    if (!w->failure) w->failure = arena_printf(&b->run->arena, "run 1: %s", inner.text);
+    if (!w->failure) return error_nomem(err, "case %s", w->what->name);
+    if (!began || !ops->stands_alone || ++w->n_failed >= BENCH_HOPELESS)
+        return error_set(err, s, "%s", w->failure);
+    return try_first(b, w, cost, err);
+}
+
 /* The first run stands by itself in the document; an accuracy check takes its outputs. */
 static tare_status first_run(struct bench *b, struct case_work *w, tare_error *err)
 {
     const struct subject_ops *ops = w->instance->subject->ops;
     struct subject_cost cost = {0};
     tare_error inner = TARE_ERROR_INIT;
-    tare_status s = ops->before_run ? ops->before_run(w->instance, 0, &inner) : TARE_OK;
-    uint64_t start = bench_machine.now();
-    if (s == TARE_OK) s = ops->run(w->instance, 0, &cost, &inner);
-    w->first_run_ns = cost.wall_ns ? cost.wall_ns : bench_machine.now() - start;
-    if (s < 0 && bench_interrupted(b)) return TARE_OK;
-    if (s < 0) return error_set(err, s, "run 1: %s", inner.text);
+    tare_status s = try_first(b, w, &cost, err);
+    if (s < 0) return s;
     if (cost.known) usage_add(&w->usage, &cost);
-    w->runs = w->warmup_runs = 1;
+    w->warmup_runs = 1;
     w->warmup_ns = w->first_run_ns;
     if (!b->plan->keep_outputs || !ops->outputs) return TARE_OK;
     if ((s = ops->outputs(w->instance, &b->plan->outputs[w - b->cases], &inner)) < 0)

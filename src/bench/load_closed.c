@@ -74,21 +74,29 @@ static void closed_loop(void *ctx, unsigned worker)
     const struct subject_ops *ops = job->ops;
     struct lane *l = &job->lanes[worker];
     struct subject_cost cost = {0};
+    tare_error unheard = TARE_ERROR_INIT;
     bool counts_switches =
         ops->runs_in_child || ops->process; /* the subject does: ours say nothing about the run */
     uint64_t (*now)(void) = bench_machine.now;
     uint64_t seen = count_switches(), end = l->began = now(), until = l->began + job->length_ns;
-    while (l->n < job->room) {
+    while (l->n - l->n_failed < job->room && l->n < l->room) {
         if (ops->before_run && (l->failed = ops->before_run(job->instance, worker, &l->err)) < 0) break;
         cost.known = false;
         cost.wall_ns = cost.used.involuntary_switches = 0;
         uint64_t start = now();
-        l->failed = ops->run(job->instance, worker, &cost, &l->err);
+        l->failed = ops->run(job->instance, worker, &cost, l->n_failed ? &unheard : &l->err);
         end = now();
-        if (l->failed < 0) break;
+        bool interrupted = job->interrupted && *job->interrupted;
+        if (l->failed < 0 && (interrupted || !ops->stands_alone)) break;
         struct stamp *stamp = &l->at[l->n++];
+        if (l->failed < 0) {
+            *stamp = (struct stamp){.start = start, .ns = end - start, .failed = true};
+            if (!l->n_failed++) l->failed_at = l->n;
+            if (end >= until || l->n_failed >= BENCH_HOPELESS + (l->n - l->n_failed)) break;
+            continue;
+        }
         *stamp = (struct stamp){start, cost.wall_ns ? cost.wall_ns : end - start,
-                                counts_switches && cost.used.involuntary_switches > 0};
+                                counts_switches && cost.used.involuntary_switches > 0, false};
         if (cost.known) {
             usage_add(&l->usage, &cost);
         } else if (!counts_switches && stamp->ns >= job->watch_ns) {
@@ -109,6 +117,7 @@ void lanes_reset(struct bench *b)
         l->n = 0;
         l->usage = (struct usage){0};
         l->failed = TARE_OK;
+        l->n_failed = 0;
         l->failed_at = 0;
         l->err.text[0] = 0;
     }
@@ -146,6 +155,10 @@ static tare_status append(const struct stamp *at, size_t n, const struct stretch
     struct times *into = to->into;
     tare_status s = vec_reserve(into, into->n + n, err);
     for (size_t i = 0; s == TARE_OK && i < n; i++) {
+        if (at[i].failed) {
+            if (to->waits) s = vec_push(to->waits, at[i].ns, err);
+            continue;
+        }
         if (to->switched && at[i].switched) s = vec_push(to->switched, (uint64_t)into->n, err);
         into->items[into->n++] = at[i].ns;
     }
@@ -168,21 +181,50 @@ static tare_status lanes_drain(struct bench *b, const struct stretch *to, tare_e
     return s;
 }
 
-/* Workers end at different moments, so each is taken at its own rate: n / sum of (n_i / time_i). Where
+/* Workers end at different moments, so each is taken at its own rate: n / sum of (n_i / time_i). The time of runs
+ * that failed is spent, too. Where
  * something is done between runs, or around them, only the runs count. But not where a subject tells the time
  * of runs side by side: they may wait for each other between runs (Python's do), and that is theirs. */
 static uint64_t busy_time(const struct bench *b, bool runs_only)
 {
-    double rate = 0, n = 0;
+    double rate = 0, n = 0, longest = 0;
     for (unsigned i = 0; i < b->workers; i++) {
         const struct lane *l = &b->lanes[i];
         double took = (double)(l->ended - l->began);
         if (runs_only) took = 0;
         for (size_t k = 0; runs_only && k < l->n; k++) took += (double)l->at[k].ns;
-        n += (double)l->n;
-        if (took > 0) rate += (double)l->n / took;
+        n += (double)(l->n - l->n_failed);
+        if (took > 0) rate += (double)(l->n - l->n_failed) / took;
+        if (l->n && took > longest) longest = took;
     }
-    return rate > 0 ? (uint64_t)(n / rate + 0.5) : 0;
+    return (uint64_t)((rate > 0 ? n / rate : longest) + 0.5);
+}
+
+static tare_status keep_failure(struct bench *b, struct case_work *w, const tare_error *first, bool hopeless,
+                                tare_error *err)
+{
+    if (hopeless) return error_set(err, first->status, "%s", w->failure ? w->failure : first->text);
+    if (!w->failure && !(w->failure = arena_str(&b->run->arena, first->text)))
+        return error_nomem(err, "case %s", w->what->name);
+    return TARE_OK;
+}
+
+/* Of a subject whose runs stand alone a failed one is counted, and what the first said is kept; it ends the case when
+ * BENCH_HOPELESS more have failed than were served. Of all others the first is the end. */
+static tare_status count_failures(struct bench *b, struct case_work *w, tare_error *err)
+{
+    tare_error first = TARE_ERROR_INIT;
+    size_t failed = 0, served = 0;
+    for (unsigned i = 0; i < b->workers; i++) {
+        failed += b->lanes[i].n_failed;
+        served += b->lanes[i].n - b->lanes[i].n_failed;
+        if (b->lanes[i].n_failed && b->lanes[i].failed == TARE_OK)
+            b->lanes[i].failed = b->lanes[i].err.status;
+    }
+    tare_status s = lanes_failure(b, w, &first);
+    uint64_t all_failed = w->n_failed + failed, all_served = w->runs - w->n_failed + served;
+    if (s < 0 && !w->instance->subject->ops->stands_alone) return error_set(err, s, "%s", first.text);
+    return s < 0 ? keep_failure(b, w, &first, all_failed >= BENCH_HOPELESS + all_served, err) : TARE_OK;
 }
 
 /* The reading after it is taken before anything is put away: our own memory is nobody's growth. */
@@ -198,11 +240,12 @@ tare_status closed_slice(struct bench *b, struct case_work *w, struct stretch *s
     lanes_reset(b);
     pool_run(&b->pool, closed_loop, &job);
     stretch->busy_ns = busy_time(b, ops->before_run || (ops->reports_time && b->workers == 1));
-    tare_status s = lanes_failure(b, w, err);
+    tare_status s = count_failures(b, w, err);
     if (s == TARE_OK && stretch->after) s = reading_take(w->instance->subject, stretch->after, err);
     if (s < 0 || (s = lanes_drain(b, stretch, err)) < 0) return s;
     for (unsigned i = 0; i < b->workers; i++) {
         w->runs += b->lanes[i].n;
+        w->n_failed += b->lanes[i].n_failed;
         if (b->lanes[i].usage.runs) usage_merge(&w->usage, &b->lanes[i].usage);
     }
     return TARE_OK;

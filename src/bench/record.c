@@ -48,12 +48,19 @@ static double nearest_rank(const double *sorted, size_t n, double q)
     return sorted[(at > n ? n : at) - 1];
 }
 
+/* Of the runs that have no time. */
+static const char *what_became(const struct sampled *s)
+{
+    if (s->n_failed == s->n_waits) return "failed";
+    return s->n_failed ? "that were due failed or were not served" : "that were due were not served";
+}
+
 /* "latency_ns.p95" is not known, but that it is above `ns`. */
 static void put_bound(struct work *w, const char *path, double ns)
 {
     run_map_int(&w->run->arena, &w->c->latency_ns.at_least, strchr(path, '.') + 1, (int64_t)whole_ns(ns));
-    run_unknown(w->run, &w->c->unknown, path, "more than %s: %zu of %zu runs that were due were not served",
-                show_time(ns).s, w->s->n_waits, w->n);
+    run_unknown(w->run, &w->c->unknown, path, "more than %s: %zu of %zu runs %s", show_time(ns).s,
+                w->s->n_waits, w->n, what_became(w->s));
 }
 
 /* Into the document, never narrower than the value itself; an open end stays null with a reason. */
@@ -121,7 +128,7 @@ static tare_status put_percentiles(struct work *w, tare_error *err)
     return TARE_OK;
 }
 
-/* Where runs that were due were not served, mean and maximum are bounds only. */
+/* Where runs failed, or were due and not served, mean and maximum are bounds only. */
 static tare_status put_latency(struct work *w, tare_error *err)
 {
     struct run_latency *l = &w->c->latency_ns;
@@ -132,7 +139,7 @@ static tare_status put_latency(struct work *w, tare_error *err)
     if (w->s->n_waits) {
         put_bound(w, "latency_ns.mean", mean);
         put_bound(w, "latency_ns.max", longest);
-        run_unknown(w->run, &w->c->unknown, "latency_ns.stddev", "runs that were due were not served");
+        run_unknown(w->run, &w->c->unknown, "latency_ns.stddev", "runs %s", what_became(w->s));
         return put_percentiles(w, err);
     }
     l->mean = known_u64(whole_ns(mean));
@@ -405,6 +412,7 @@ static tare_status put_times(struct bench *b, struct run_case *c, const struct c
                               .n = w->samples.n,
                               .waits = w->waits.items,
                               .n_waits = w->waits.n,
+                              .n_failed = w->open.known ? w->open.failed.v : w->waits.n,
                               .units = w->units,
                               .unit = b->plan->unit ? b->plan->unit : "runs",
                               .slices = w->slices.items,
@@ -438,6 +446,7 @@ tare_status record_case(struct bench *b, struct case_work *w, tare_error *err)
     }
     const struct subject_ops *ops = w->instance->subject->ops;
     c->warmup_runs = known_u64(w->warmup_runs);
+    c->failed_runs = known_u64(w->open.known ? w->open.failed.v : w->n_failed);
     c->load_ns = known_u64(w->load_ns);
     c->first_run_ns = known_u64(w->first_run_ns);
     tare_status s = put_times(b, c, w, err);

@@ -56,6 +56,7 @@ static tare_status measure_slice(struct bench *b, struct case_work *w, size_t ac
     struct reading before, after;
     stretch.into = &w->samples;
     stretch.switched = &w->switched;
+    stretch.waits = &w->waits;
     stretch.after = &after;
     tare_status s;
     if (active > 1 && stretch.ns / typical_ns(w) >= SOAK_RUNS && (s = soak_caches(b, w, err)) < 0) return s;
@@ -70,7 +71,7 @@ static tare_status measure_slice(struct bench *b, struct case_work *w, size_t ac
     w->spent_ns += clock;
     disturbance_add(w, &slice, &before, &after);
     memory_slice(&w->memory, &slice, &before, &after);
-    return slice.n ? vec_push(&w->slices, slice, err) : TARE_OK;
+    return slice.runs ? vec_push(&w->slices, slice, err) : TARE_OK;
 }
 
 static tare_status update_precision(struct bench *b, struct case_work *w, tare_error *err)

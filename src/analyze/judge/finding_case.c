@@ -7,6 +7,7 @@
 #include "analyze/judge/accuracy.h"
 #include "analyze/judge/finding.h"
 #include "analyze/judge/launches.h"
+#include "core/stats.h"
 
 #define MIB 0x1p20
 #define LAUNCHES_HIDDEN 3 /* times the spread that one launch's own interval makes expect */
@@ -197,11 +198,16 @@ void find_failed(struct judging *j, const struct run_case *c)
 {
     const struct run_open_loop *o = &c->open_loop;
     if (!c->failure) return;
-    struct run_finding *f = o->failed.known ? finding_start(j, c, "%s of %s failed, first: %.300s",
-                                                            show_number((double)o->failed.v).s,
-                                                            show_count((double)o->due.v, "run").s, c->failure)
-                                            : finding_start(j, c, "not measured: %.300s", c->failure);
-    finding_number(j, f, "failed", OR_NAN(o->failed));
+    double failed = OR_NAN(c->failed_runs), all = failed + OR_NAN(c->samples) + OR_NAN(c->warmup_runs);
+    if (o->due.known) all = (double)o->due.v;
+    struct interval share = {NAN, NAN, NAN};
+    if (failed > 0) share = stats_share_interval(failed / all, all, 0.95);
+    struct run_finding *f = failed > 0 ? finding_start(j, c, "%s of %s failed (%s; %s to %s), first: %.300s",
+                                                       show_number(failed).s, show_count(all, "run").s,
+                                                       show_percent(failed / all).s, show_percent(share.lo).s,
+                                                       show_percent(share.hi).s, c->failure)
+                                       : finding_start(j, c, "not measured: %.300s", c->failure);
+    finding_numbers(j, f, {"failed", failed}, {"runs", all}, {"share_lo", share.lo}, {"share_hi", share.hi});
     finding_text(j, f, "failure", c->failure);
 }
 

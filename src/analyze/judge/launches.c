@@ -119,6 +119,7 @@ static void add_counts(struct run_case *to, const struct run_case *more)
 {
     add_u64(&to->samples, &more->samples);
     add_u64(&to->warmup_runs, &more->warmup_runs);
+    add_u64(&to->failed_runs, &more->failed_runs);
     if (more->latency_ns.min.known &&
         (!to->latency_ns.min.known || more->latency_ns.min.v < to->latency_ns.min.v))
         to->latency_ns.min = more->latency_ns.min;

@@ -1145,8 +1145,10 @@ export interface Case {
   load_ns?: number | null;
   /** Time of the very first run, ns. */
   first_run_ns?: number | null;
-  /** What the first run that failed said; without an open loop it ended the case. */
+  /** What the first run that failed said; where there are no samples, it ended the case. */
   failure?: string | null;
+  /** Runs that failed: of warm-up and samples beside them, or of those that were due. */
+  failed_runs?: number | null;
   /** Time of one run. */
   latency_ns?: Latency | null;
   /** The single times. */
@@ -1204,6 +1206,7 @@ export const CASE: Shape = {
   load_ns: "number",
   first_run_ns: "number",
   failure: "text",
+  failed_runs: "number",
   latency_ns: LATENCY,
   samples_raw: SAMPLES,
   throughput: THROUGHPUT,
