@@ -42,6 +42,8 @@ static PyObject *in_column(PyObject *Py_UNUSED(self), PyObject *args)
         fmt_bytes(&b, v);
     else if (strcmp(unit, "1") == 0)
         fmt_share(&b, v);
+    else if (strcmp(unit, "change") == 0)
+        fmt_change(&b, v);
     else if (strcmp(unit, "FLOPs") == 0)
         fmt_si(&b, v, unit);
     else
@@ -63,7 +65,7 @@ static PyObject *in_sentence(PyObject *Py_UNUSED(self), PyObject *args)
 static PyMethodDef functions[] = {
     {"in_column", in_column, METH_VARARGS,
      "in_column(value, unit=''): three digits, zeros kept: '2.00 ms'\n"
-     "unit: 's', 'B', '1' (a share), 'FLOPs', or any word"},
+     "unit: 's', 'B', '1' (a share), 'change' (a ratio), 'FLOPs', or any word"},
     {"in_sentence", in_sentence, METH_VARARGS,
      "in_sentence(value, unit=''): three digits, a whole number without a point: '2 ms'"},
     {NULL, NULL, 0, NULL},

@@ -12,6 +12,7 @@ from typing import Any, Iterable
 
 from tare import _answers, _command
 from tare._run import Case, Run, load, written
+from tare._tare import in_column
 from tare._unknown import Unknown
 
 _PERCENTILES = ("p50", "p90", "p95", "p99", "p999")
@@ -112,7 +113,7 @@ class Regression(dict):
     "unverified"), why."""
 
     def __repr__(self) -> str:
-        change = "unknown" if self["ratio"] is None else f"{100 * (self['ratio'] - 1):+.1f} %"
+        change = "unknown" if self["ratio"] is None else in_column(self["ratio"], "change")
         doubt = "unverified: " if self["verdict"] == "unverified" else ""
         return f"{self['case']} {self['metric']} {change}" + (f" ({doubt}{self['why']})" if self["why"] else "")
 

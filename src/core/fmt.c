@@ -151,13 +151,38 @@ void fmt_number(struct buf *b, double v)
     buf_add_str(b, three_of(v, true).s);
 }
 
-void fmt_change(struct buf *b, double ratio)
+/* Ten times is where +900 % has to be read twice; below a hundredth -99.99 % would read -100 %. */
+static bool is_factor(double ratio)
+{
+    return ratio > 10 || (ratio > 0 && ratio < 0.01);
+}
+
+static void add_change(struct buf *b, double ratio, bool factor)
 {
     double p = 100 * (ratio - 1);
-    if (ratio > 10)
-        buf_printf(b, "x%.3g", ratio);
+    if (fabs(p) < 0.005) p = 0; /* no "-0.00" */
+    if (factor)
+        buf_printf(b, "%sx", three_of(ratio, false).s);
     else
         buf_printf(b, "%+.*f", decimals(fabs(p), 0.995, 99.5), p);
+}
+
+void fmt_change(struct buf *b, double ratio)
+{
+    if (!isfinite(ratio))
+        buf_add_char(b, '-');
+    else
+        add_change(b, ratio, is_factor(ratio));
+    if (isfinite(ratio) && !is_factor(ratio)) buf_add_str(b, " %");
+}
+
+void fmt_changes(struct buf *b, double lo, double hi, const char *between)
+{
+    bool factor = is_factor(lo) || is_factor(hi);
+    add_change(b, lo, factor);
+    buf_add_str(b, between);
+    add_change(b, hi, factor);
+    if (!factor) buf_add_str(b, " %");
 }
 
 void fmt_date(struct buf *b, uint64_t unix_ns, bool iso)

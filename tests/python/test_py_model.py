@@ -421,6 +421,14 @@ def test_baselines_and_regressions(tare_package, tmp_path):
     assert "latency.p50" not in {one["metric"] for one in better}
 
 
+def test_a_change_reads_as_in_the_command(tare_package, tmp_path):
+    """A factor of 935 is 935x, not +93400.0 %."""
+    measured_model(tare_package, 2000).save(tmp_path / "base.json")
+    far = scaled(tmp_path / "base.json", 935)
+    found = {one["metric"]: repr(one) for one in tare_package.detect_regressions(tmp_path / "base.json", far)}
+    assert " latency.p50 935x (" in found["latency.p50"]
+
+
 def test_far_beyond_any_noise_is_a_regression(tare_package):
     """Fifty times the work: one run a side, and three within half a minute, which are one."""
     fast, slow = ([measured_model(tare_package, loops) for _ in range(3)] for loops in (2000, 100_000))

@@ -102,7 +102,7 @@ static void net_is_gross_less_inside_less_the_scopes_within(void **state)
     assert_true(a->total_ns.lo < a->total_ns.value && a->total_ns.value < a->total_ns.hi);
     NEAR(a->min_ns, 100000.0);
     NEAR(a->max_ns, 100000.0);
-    assert_true(fabs(a->p50_ns - 100000) < b.tree.percentile_error * 100000);
+    NEAR(a->p50_ns, 100000.0); /* the middle of its bucket is not, and would lie above max */
     release(&b);
 }
 

@@ -69,6 +69,30 @@ static void counts_in_sentences_have_no_exponent(void **state)
     assert_string_equal(show_percent(-0.0001).s, "0.0 %");
 }
 
+/* A factor has no % behind it and no exponent; an interval has one unit. */
+static void changes_far_from_one_are_factors(void **state)
+{
+    static const struct {
+        double ratio;
+        const char *text;
+    } rows[] = {{1.052, "+5.2 %"},   {0.9983, "-0.17 %"}, {2.93, "+193 %"},        {9.99, "+899 %"}, {12.34, "12.3x"},
+                {935.5, "936x"},     {1070, "1,070x"},    {0.00107, "0.00107x"}, {0.02, "-98.0 %"}, {0, "-100 %"},
+                {0.99999, "+0.00 %"}, {NAN, "-"}};
+    struct buf b = BUF_INIT;
+    (void)state;
+    for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
+        fmt_change(&b, rows[i].ratio);
+        expect(&b, rows[i].text);
+    }
+    fmt_changes(&b, 1.041, 1.063, " .. ");
+    expect(&b, "+4.1 .. +6.3 %");
+    fmt_changes(&b, 2.93, 247, " .. ");
+    expect(&b, "2.93x .. 247x");
+    fmt_changes(&b, 0.0012, 0.5, " to ");
+    expect(&b, "0.0012x to 0.500x");
+    buf_release(&b);
+}
+
 static void estimates_below_zero_name_the_limit(void **state)
 {
     struct buf b = BUF_INIT;
@@ -246,6 +270,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_have_three_digits_and_keep_their_order),
         cmocka_unit_test(counts_in_sentences_have_no_exponent),
+        cmocka_unit_test(changes_far_from_one_are_factors),
         cmocka_unit_test(estimates_below_zero_name_the_limit),
         cmocka_unit_test(shares_and_dates),
         cmocka_unit_test(names_cannot_steer_a_terminal_or_break_a_line),

@@ -36,6 +36,9 @@ test("unknown is a word with its reason, never 0", () => {
 test("a change has its sign, a time its zone", () => {
   assert.equal(plain(change(1.032)), "+3.2 %");
   assert.equal(plain(change(0.88)), "\u221212 %");
+  assert.equal(plain(change(935.5)), "936x");
+  assert.equal(plain(change(1070)), "1,070x");
+  assert.equal(plain(change(0.00107)), "0.00107x");
   assert.equal(instant("2026-11-15T07:55:21.337Z"), "2026-11-15 07:55:21 UTC");
   assert.equal(instant("yesterday"), "unknown");
 });

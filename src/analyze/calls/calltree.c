@@ -164,13 +164,21 @@ static void set_times(struct build *b, uint32_t i, struct call_node *out)
     }
 }
 
+/* Times that came as buckets of the recorder stand in the histogram with the middle of their bucket, which may lie
+ * beyond the least and the greatest reading: these are exact, and the quantile is held to them. */
+static double quantile_of(const struct gathered *n, double q, uint64_t calls_needed)
+{
+    if (!n->on || n->hist.count < calls_needed) return NAN;
+    return fmin(fmax(hist_quantile(&n->hist, q) / GATHER_UNITS, n->min_ns), n->max_ns);
+}
+
 static void set_readings(const struct gathered *n, struct call_node *out)
 {
     out->min_ns = n->on ? n->min_ns : NAN;
     out->max_ns = n->on ? n->max_ns : NAN;
-    out->p50_ns = n->hist.count >= CALLS_FOR_P50 ? hist_quantile(&n->hist, 0.50) / GATHER_UNITS : NAN;
-    out->p95_ns = n->hist.count >= CALLS_FOR_P95 ? hist_quantile(&n->hist, 0.95) / GATHER_UNITS : NAN;
-    out->p99_ns = n->hist.count >= CALLS_FOR_P99 ? hist_quantile(&n->hist, 0.99) / GATHER_UNITS : NAN;
+    out->p50_ns = quantile_of(n, 0.50, CALLS_FOR_P50);
+    out->p95_ns = quantile_of(n, 0.95, CALLS_FOR_P95);
+    out->p99_ns = quantile_of(n, 0.99, CALLS_FOR_P99);
 }
 
 /* Only scopes are left out below weighed calls, so only their counts are scaled up; one that is then no whole number is

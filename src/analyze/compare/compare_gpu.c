@@ -137,7 +137,7 @@ static void hold_for_runs(struct comparing *k, struct comparison_metric *m, cons
     if (ratio >= far || ratio <= 1 / far) return;
     m->verdict = "unverified";
     m->why =
-        arena_printf(&k->c->arena, "one run a side, and the host has a part in it: x%.2g would tell", far);
+        arena_printf(&k->c->arena, "one run a side, and the host has a part in it: %.2gx would tell", far);
     m->mde = m->gate_confidence = (struct known_f64){0};
     m->gate = (struct run_estimate){0};
     run_map_text(&k->c->arena, &m->unknown, "gate", "the spread between runs is not known");

@@ -40,15 +40,6 @@ static void add_level(struct buf *b, const struct trend_answer *a, const struct 
         run_measure_text(b, a->metric, exp(y));
 }
 
-static void add_percent(struct buf *b, double ratio)
-{
-    double percent = 100 * (ratio - 1);
-    if (isinf(ratio) || ratio <= 0)
-        buf_add_str(b, "?");
-    else
-        buf_printf(b, "%+.*f", fabs(percent) < 9.995 ? 1 : 0, percent);
-}
-
 static uint64_t unix_ns(const struct store_point *p)
 {
     return p->created_ms > 0 ? (uint64_t)p->created_ms * 1000000 : 0;
@@ -65,19 +56,16 @@ static void add_point(struct buf *b, const struct store_point *p)
     add_plain(b, p->branch, 40);
 }
 
-/* "+12.3 % (+10.1 to +14.5) since " */
+/* "+12.3 % (+10.1 to +14.5 %) since " */
 static void add_ratio(struct buf *b, const struct trend_change *c)
 {
-    add_percent(b, c->ratio.value);
-    if (isfinite(c->ratio.lo) && isfinite(c->ratio.hi) && c->ratio.lo > 0) {
-        buf_add_str(b, " % (");
-        add_percent(b, c->ratio.lo);
-        buf_add_str(b, " to ");
-        add_percent(b, c->ratio.hi);
-        buf_add_str(b, ") since ");
-    } else {
-        buf_add_str(b, " % (too few runs for an interval) since ");
-    }
+    fmt_change(b, c->ratio.value);
+    buf_add_str(b, " (");
+    if (isfinite(c->ratio.lo) && isfinite(c->ratio.hi) && c->ratio.lo > 0)
+        fmt_changes(b, c->ratio.lo, c->ratio.hi, " to ");
+    else
+        buf_add_str(b, "too few runs for an interval");
+    buf_add_str(b, ") since ");
 }
 
 /* A change lies between two runs: both are told, because the cause is in one of the commits between them. */
@@ -132,8 +120,8 @@ static void add_creep(struct buf *b, const struct trend_series *s)
     const struct trend *t = &s->found;
     if (!t->creep.worse) return;
     buf_add_str(b, "  the level is now ");
-    add_percent(b, t->creep.ratio);
-    buf_add_str(b, " % from the best there was, which ended with ");
+    fmt_change(b, t->creep.ratio);
+    buf_add_str(b, " from the best there was, which ended with ");
     add_point(b, &s->points.at.items[t->levels.items[t->creep.best].to - 1]);
     buf_add_char(b, '\n');
 }

@@ -50,28 +50,20 @@ static void comparison_value_text(struct buf *b, const struct comparison_metric 
     }
 }
 
-/* "+5.2 %", "-" */
+/* "+5.2 %", "935x", "-" */
 static void comparison_change_text(struct buf *b, const struct run_estimate *ratio)
 {
-    if (!ratio->known) {
-        buf_add_char(b, '-');
-        return;
-    }
-    fmt_change(b, ratio->value);
-    if (ratio->value <= 10) buf_add_str(b, " %");
+    fmt_change(b, ratio->known ? ratio->value : NAN);
 }
 
-/* "+4.1 .. +6.3 %"; "unbounded" */
+/* "+4.1 .. +6.3 %", "2.93x .. 247x"; "unbounded" */
 static void comparison_interval_text(struct buf *b, const struct run_estimate *ratio)
 {
     if (!ratio->known || !ratio->lo.known || !ratio->hi.known) {
         buf_add_str(b, ratio->known ? "unbounded" : "-");
         return;
     }
-    fmt_change(b, ratio->lo.v);
-    buf_add_str(b, " .. ");
-    fmt_change(b, ratio->hi.v);
-    if (ratio->hi.v <= 10) buf_add_str(b, " %");
+    fmt_changes(b, ratio->lo.v, ratio->hi.v, " .. ");
 }
 
 void comparison_mde_text(struct buf *b, const struct comparison_metric *m, const char *before,
