@@ -176,11 +176,12 @@ static PyObject *recorder_status(PyObject *self, PyObject *Py_UNUSED(none))
 }
 
 static PyMethodDef methods[] = {
-    {"enable", recorder_enable, METH_NOARGS, "enable(): record calls in all threads from now on"},
-    {"disable", recorder_disable, METH_NOARGS, "disable(): stop recording; harmless when it does not record"},
+    {"enable", recorder_enable, METH_NOARGS, "enable($self)\n--\n\nRecord calls in all threads from now on."},
+    {"disable", recorder_disable, METH_NOARGS,
+     "disable($self)\n--\n\nStop recording; harmless when it does not record."},
     {"__enter__", recorder_enter, METH_NOARGS, NULL},
     {"__exit__", recorder_exit, METH_VARARGS, NULL},
-    {"clear", recorder_clear, METH_NOARGS, "clear(): forget what was recorded"},
+    {"clear", recorder_clear, METH_NOARGS, "clear($self)\n--\n\nForget what was recorded."},
     {"_labels", recorder_labels, METH_NOARGS, "_labels(): [((file, line, name), kind)]"},
     {"_codes", recorder_codes, METH_NOARGS, "_codes(): [id of the code, or another number]"},
     {"_sums", calls_sums, METH_NOARGS, "_sums(): sums by function and by pair of caller and function"},

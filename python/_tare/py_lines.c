@@ -208,7 +208,7 @@ static void recorder_dealloc(PyObject *self)
 }
 
 static PyMethodDef methods[] = {
-    {"add", recorder_add, METH_VARARGS, "add(code, first, last) -> bool\n--\n\nWatch the lines of a code object."},
+    {"add", recorder_add, METH_VARARGS, "add($self, code, first, last)\n--\n\nWatch the lines of a code object."},
     {"enable", recorder_enable, METH_NOARGS, NULL},
     {"disable", recorder_disable, METH_NOARGS, NULL},
     {"results", recorder_results, METH_NOARGS,

@@ -92,7 +92,7 @@ static PyObject *thread_names(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(non
 
 static PyMethodDef functions[] = {
     {"start", (PyCFunction)(void (*)(void))session_start, METH_VARARGS | METH_KEYWORDS,
-     "start(path, *, mode='both', disk_bytes=1<<30, memory_bytes=512<<20)\n--\n\n"
+     "start(path, *, mode='both', disk_bytes=1073741824, memory_bytes=536870912)\n--\n\n"
      "Record this process, and the children it forks, into the trace `path`. `tare report PATH` shows it."},
     {"stop", session_stop, METH_NOARGS, "stop()\n--\n\n"
      "Stop recording, pack and close the trace. Also happens at exit."},

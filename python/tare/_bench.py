@@ -50,13 +50,13 @@ def function_path(function):
     return code.co_filename if code else None
 
 
-def _file_word(path):
-    """As the user would write it: from the current folder on, or whole where that is no part of it."""
+def file_word(path):
+    """As the user would write it: from the current folder on, or whole where that is no part of it; run_describe_model in C."""
     try:
         near = os.path.relpath(path)
     except (OSError, ValueError):  # the folder is gone
         return path
-    return path if near.startswith(os.pardir) else near
+    return os.path.abspath(path) if near.startswith(os.pardir) else near
 
 
 def subject_name(function):
@@ -69,7 +69,7 @@ def subject_name(function):
         name = f"{name}:{_code(function).co_firstlineno}"
     module = getattr(function, "__module__", None)
     installed = module and module != "__main__" and not {"site-packages", "dist-packages"}.isdisjoint(path.split(os.sep))
-    full = f"{module}.{name}" if installed else f"{_file_word(os.path.abspath(path))}:{name}"
+    full = f"{module}.{name}" if installed else f"{file_word(path)}:{name}"
     return full if len(full) <= _NAME_MOST else "..." + full[3 - _NAME_MOST:]
 
 

@@ -15,6 +15,7 @@ import time
 import warnings
 import zipfile
 
+from tare._bench import file_word
 from tare._model_inputs import Inputs
 
 PRECISIONS = ("fp32", "bf16", "fp16", "int8")
@@ -116,8 +117,7 @@ def _load_torch(path, device, trust):
         raise ModelError(f"{path}: cannot be loaded: {type(why).__name__}: {why}") from why
     if not isinstance(module, torch.nn.Module):
         raise ModelError(f"{path}: {_what_it_is(module)}; build the module and give it as model=module")
-    name = os.path.splitext(os.path.basename(path.rstrip("/")))[0]
-    return TorchSubject(module, name, path, time.perf_counter_ns() - start, device)
+    return TorchSubject(module, file_word(path), path, time.perf_counter_ns() - start, device)
 
 
 def _what_it_is(thing):
@@ -268,7 +268,7 @@ class OnnxSubject:
 
     def __init__(self, path, device, precision="fp32"):
         self.path = path
-        self.name = os.path.splitext(os.path.basename(path))[0]
+        self.name = file_word(path)[:-5]  # without .onnx
         self.device = device
         self.precision = precision
         self.load_ns = None

@@ -38,9 +38,15 @@ FEW, ANY, UNDISTURBED = 0.7, 0.4, 0.15
 class RegressionWarning(UserWarning):
     """A block takes longer than its baseline."""
 
+    def __init__(self, message: object) -> None:
+        super().__init__(message)
+
 
 class PerformanceRegression(AssertionError):
     """The same, where raise_on_regression is on."""
+
+    def __init__(self, message: object) -> None:
+        super().__init__(message)
 
 
 @dataclass

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "core/str.h"
 #include "core/unit.h"
 
 static tare_status write_answer(void *ctx, const void *bytes, size_t n, tare_error *err)
@@ -156,6 +157,30 @@ static tare_status open_store(const struct history_args *a, bool create, struct 
     return s;
 }
 
+static tare_status count_run(void *n, const struct store_run *run, tare_error *err)
+{
+    (void)run;
+    (void)err;
+    ++*(unsigned *)n;
+    return TARE_OK;
+}
+
+/* Models were once called by their file alone: whoever has such a history is told how to go on with it. */
+static void tell_old_name(struct cli *cli, struct store *store, const struct run *run)
+{
+    const char *name = run->subject.name, *file = str_file_name(name);
+    struct store_filter now = {.subject = name, .limit = 2}, before = {.subject = file, .limit = 1};
+    unsigned runs = 0, old = 0;
+    if (file == name || strcmp(run->subject.type, "onnx") != 0) return;
+    if (store->ops->list(store, &now, count_run, &runs, NULL) != TARE_OK || runs != 1) return;
+    if (store->ops->list(store, &before, count_run, &old, NULL) == TARE_OK && old)
+        cli_note(
+            cli,
+            "this is the first run of %s in the history; earlier runs of a model are kept as %s, the name of its "
+            "file alone: --name %s goes on with those",
+            name, file, file);
+}
+
 void history_keep(struct cli *cli, const struct history_args *a, const struct run *run)
 {
     tare_error err = TARE_ERROR_INIT;
@@ -164,6 +189,7 @@ void history_keep(struct cli *cli, const struct history_args *a, const struct ru
     if (a->none) return;
     tare_status s = open_store(a, true, &store, &err);
     if (s == TARE_OK) s = store_add_run(store, run, NULL, &added, &err);
+    if (added) tell_old_name(cli, store, run);
     store_close(store);
     if (s != TARE_OK) cli_warn(cli, "this run is not in the history: %s", err.text);
 }

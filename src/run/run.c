@@ -3,9 +3,11 @@
 #include "run/run.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "core/clock.h"
 #include "core/ulid.h"
@@ -15,7 +17,7 @@
 #define TARE_COMMIT ""
 #endif
 
-enum { NAME_MAX_BYTES = 120, NAME_CUT = 106 }; /* of a command as a subject's name */
+enum { NAME_MAX_BYTES = 120, NAME_CUT = 106 }; /* of a subject's name */
 #define FNV_START UINT64_C(0xcbf29ce484222325)
 
 static const char *utc_text(struct arena *a, uint64_t unix_ns)
@@ -167,8 +169,53 @@ static void add_word(struct buf *to, const char *word)
     }
 }
 
-/* Of a program its folder does not count: a build elsewhere is the same thing, measured again. What is too long for a
- * line ends in a hash of the whole, so that two such commands stay two. */
+/* What is too long for a line ends in a hash of the whole, so that two such subjects stay two. */
+static const char *name_that_fits(struct arena *a, const char *name, size_t n, uint64_t hash)
+{
+    size_t cut = NAME_CUT;
+    if (n <= NAME_MAX_BYTES) return arena_str_n(a, name, n);
+    while ((name[cut] & 0xc0) == 0x80) cut--; /* not within a character */
+    return arena_printf(a, "%.*s.. #%08" PRIx32, (int)cut, name, (uint32_t)(hash ^ hash >> 32));
+}
+
+/* As it is written, no link followed: "//", "." and ".." are taken out. */
+static void add_path(struct buf *to, const char *path)
+{
+    for (const char *p = path; *p;) {
+        size_t n = strcspn(p, "/");
+        if (n == 2 && p[0] == '.' && p[1] == '.') {
+            while (to->len && to->data[--to->len] != '/') {
+            }
+        } else if (n && !(n == 1 && *p == '.')) {
+            buf_add_char(to, '/');
+            buf_add(to, p, n);
+        }
+        p += n + (p[n] == '/');
+    }
+}
+
+void run_describe_model(struct run *r, const char *path)
+{
+    struct buf at = BUF_INIT, here = BUF_INIT;
+    char folder[PATH_MAX] = "";
+    if (getcwd(folder, sizeof folder)) add_path(&here, folder);
+    if (path[0] != '/') add_path(&at, folder);
+    add_path(&at, path);
+    const char *name = at.len ? at.data : path;
+    size_t n = strlen(name);
+    if (folder[0] && n > here.len && name[here.len] == '/' &&
+        memcmp(name, here.data ? here.data : "", here.len) == 0)
+        name += here.len + 1;
+    n = strlen(name);
+    if (n > 5 && strcmp(name + n - 5, ".onnx") == 0) n -= 5;
+    r->subject.name = name_that_fits(&r->arena, name, n, fnv(FNV_START, name));
+    r->subject.path = arena_str(&r->arena, path);
+    r->arena.failed |= at.failed || here.failed;
+    buf_release(&at);
+    buf_release(&here);
+}
+
+/* Of a program its folder does not count: a build elsewhere is the same thing, measured again. */
 void run_describe_command(struct run *r, const char *const *words, bool shell)
 {
     struct arena *a = &r->arena;
@@ -183,15 +230,8 @@ void run_describe_command(struct run *r, const char *const *words, bool shell)
         run_map_text(a, &all, NULL, words[i]);
     }
     while (name.len && name.data[name.len - 1] == ' ') name.data[--name.len] = 0;
-    size_t cut = NAME_CUT;
-    if (name.len > NAME_MAX_BYTES)
-        while ((name.data[cut] & 0xc0) == 0x80) cut--; /* not within a character */
     r->subject.type = "command";
-    if (name.len > NAME_MAX_BYTES)
-        r->subject.name =
-            arena_printf(a, "%.*s.. #%08" PRIx32, (int)cut, name.data, (uint32_t)(hash ^ hash >> 32));
-    else
-        r->subject.name = arena_str(a, name.len ? name.data : "sh");
+    r->subject.name = name.len ? name_that_fits(a, name.data, name.len, hash) : "sh";
     if (slash) r->subject.path = arena_str(a, words[0]);
     a->failed |= name.failed;
     buf_release(&name);

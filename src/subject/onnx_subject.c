@@ -72,11 +72,7 @@ static tare_status onnx_describe(struct subject *base, struct run *run, tare_err
     tare_status st = s->sha256[0] ? TARE_OK : subject_hash_file(s->path, s->sha256, err);
     if (st < 0) return st;
     run->subject.type = "onnx";
-    const char *slash = strrchr(s->path, '/'), *file = slash ? slash + 1 : s->path;
-    size_t n = strlen(file);
-    if (n > 5 && strcmp(file + n - 5, ".onnx") == 0) n -= 5;
-    run->subject.name = arena_str_n(a, file, n);
-    run->subject.path = arena_str(a, s->path);
+    run_describe_model(run, s->path);
     run->subject.sha256 = arena_str(a, s->sha256);
     run->subject.size_bytes = known_u64(s->file_bytes);
     run->subject.runtime = (struct run_runtime){true, "onnxruntime", arena_str(a, s->ort->version)};

@@ -406,6 +406,18 @@ def scaled(path, times):
     return str(path.parent / "scaled.json")
 
 
+def test_two_models_of_one_file_name_are_two_series(tare_package, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = []
+    for folder in ("A", "B"):
+        (tmp_path / folder).mkdir()
+        torch.save(mlp(), tmp_path / folder / "model.pt")
+        for path in (f"{folder}/model.pt", tmp_path / folder / "model.pt"):
+            found = tare_package.ModelProfiler(model_path=path, trust=True).profile(torch.ones(2, 8), num_runs=5)
+            names.append(found.document["subject"]["name"])
+    assert names == ["A/model.pt", "A/model.pt", "B/model.pt", "B/model.pt"]
+
+
 def test_baselines_and_regressions(tare_package, tmp_path):
     measured_model(tare_package, 20000).save(tmp_path / "base.json")
     base = tare_package.load_baseline(tmp_path / "base.json")

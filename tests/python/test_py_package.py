@@ -79,6 +79,20 @@ def test_every_public_name_exists_and_has_a_stub(python, root):
     assert set(said.stdout.split()) <= stubbed, set(said.stdout.split()) - stubbed
 
 
+def test_every_public_name_and_method_has_a_signature(python):
+    """help(), editors and wrappers ask inspect.signature(); what exceptions inherit from Python itself is not ours."""
+    said = python(
+        "import inspect, tare\n"
+        "for name in tare.__all__:\n"
+        "    thing = getattr(tare, name)\n"
+        "    inside = [getattr(thing, m) for m in dir(thing) if m[0] != '_'] if inspect.isclass(thing) else []\n"
+        "    for one in [thing, *inside]:\n"
+        "        if callable(one) and not hasattr(BaseException, getattr(one, '__name__', '')):\n"
+        "            print(name, inspect.signature(one))\n"
+    )
+    assert "start (path, *, mode='both', disk_bytes=1073741824, memory_bytes=536870912)" in said.stdout
+
+
 def words_of(root):
     """word -> module of the package, from the table of `python -m tare`."""
     table = ast.parse((root / "python" / "tare" / "__main__.py").read_text())

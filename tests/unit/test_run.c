@@ -429,6 +429,41 @@ static void test_commands_have_names(void **state)
     run_release(&r);
 }
 
+/* The file as seen from the working folder: two of one file name are two, and one is one however it is written. */
+static void two_models_of_one_file_name_are_two_subjects(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *name;
+    } rows[] = {{"A/m.onnx", "A/m"},
+                {"B/m.onnx", "B/m"},
+                {"./A//x/../m.onnx", "A/m"},
+                {"/usr/A/m.onnx", "A/m"},
+                {"m.onnx", "m"},
+                {"../m.onnx", "/m"},
+                {"/usrA/m.onnx", "/usrA/m"},
+                {"A/m.pt", "A/m.pt"},
+                {"../../../m", "/m"},
+                {".onnx", ".onnx"}};
+    char here[4096], far[400];
+    struct run r;
+    assert_true(getcwd(here, sizeof here) && chdir("/usr") == 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(run_init(&r, "bench", NULL), TARE_OK);
+        run_describe_model(&r, rows[i].path);
+        assert_string_equal(r.subject.name, rows[i].name);
+        assert_string_equal(r.subject.path, rows[i].path);
+        run_release(&r);
+    }
+    memset(far, 'd', sizeof far);
+    strcpy(far + 300, "/m.onnx");
+    assert_int_equal(run_init(&r, "bench", NULL), TARE_OK);
+    run_describe_model(&r, far);
+    assert_true(strlen(r.subject.name) <= 120 && strstr(r.subject.name, ".. #"));
+    run_release(&r);
+    assert_int_equal(chdir(here), 0);
+}
+
 static int dump(const char *dir)
 {
     void (*const fills[])(struct run *) = {fill_minimal, fill_full};
@@ -475,6 +510,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_save_and_load),
         cmocka_unit_test(test_hostile_names),
         cmocka_unit_test(test_commands_have_names),
+        cmocka_unit_test(two_models_of_one_file_name_are_two_subjects),
         cmocka_unit_test(test_fingerprint),
         cmocka_unit_test(test_no_memory_to_write),
         cmocka_unit_test(test_no_memory_to_read),

@@ -575,20 +575,25 @@ static tare_status check_sides(const struct compare_saved *in, tare_error *err)
     return TARE_OK;
 }
 
-/* The command that is proposed names both files only where they are models: of other subjects the document does not
- * hold what --ab would have to run. */
+/* The command that is proposed names both files only where they are two models: of other subjects the document does not
+ * hold what --ab would have to run, and one file with itself tells nothing. */
 static void note_whole(struct comparison *c, const struct compare_saved *in)
 {
     const struct run *a = in->base[0], *b = in->new_[0];
     if (strcmp(a->id, b->id) == 0)
         comparison_note(c, NULL, "runs.same", "warn", "both sides are the same run %s", a->id);
+    if (strcmp(a->subject.name, b->subject.name) != 0)
+        comparison_note(c, NULL, "subjects.two", "info",
+                        "two subjects, %s and %s: each is a series of its own in the history; --name at both "
+                        "benches makes them one",
+                        a->subject.name, b->subject.name);
     if (environment_critical(c))
         comparison_note(
             c, NULL, "forced", "warn",
             "surroundings differ so that the numbers do not compare; --force compared them all the same");
     if (!c->verdict || strcmp(c->verdict, "unverified") != 0) return;
     bool models = a->subject.path && b->subject.path && strcmp(a->subject.type, "onnx") == 0 &&
-                  strcmp(b->subject.type, "onnx") == 0;
+                  strcmp(b->subject.type, "onnx") == 0 && strcmp(a->subject.path, b->subject.path) != 0;
     comparison_note(
         c, NULL, "unverified", "warn",
         "two saved runs cannot tell a change from noise of the machine; interleaved runs can: tare compare "

@@ -14,6 +14,7 @@
 #include "cli/inspect/import_torch.h"
 #include "cli/output.h"
 #include "core/mem.h"
+#include "core/str.h"
 #include "model/profile/ort_profile.h"
 #include "report/run/inspect_report.h"
 
@@ -49,10 +50,10 @@ struct profile_import {
     bool has_model, has_cost;
 };
 
-/* "minilm" of "models/minilm.onnx". */
+/* "trace" of "runs/trace.json". */
 static const char *bare_name(struct arena *a, const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    const char *name = str_file_name(path), *dot = strrchr(name, '.');
     return arena_str_n(a, name, dot && dot > name ? (size_t)(dot - name) : strlen(name));
 }
 
@@ -63,8 +64,7 @@ static void describe_profile(struct profile_import *i)
     struct run_map *c = &i->run->config;
     const char *shown = i->a->model ? i->a->model : i->path;
     i->run->subject.type = "onnx";
-    i->run->subject.name = bare_name(a, shown);
-    i->run->subject.path = arena_str(a, shown);
+    run_describe_model(i->run, shown);
     run_map_text(a, c, "imported", "ort-profile");
     run_map_text(a, c, "file", i->path);
     run_map_int(a, c, "lines", (int64_t)p->lines);

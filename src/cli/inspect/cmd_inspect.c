@@ -212,14 +212,6 @@ static void item_release(struct item *i)
 
 /* ---- describing ---- */
 
-static const char *model_name(struct arena *a, const char *path)
-{
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    size_t n = strlen(base);
-    if (n > 5 && strcmp(base + n - 5, ".onnx") == 0) n -= 5;
-    return arena_str_n(a, base, n);
-}
-
 /* Nothing of this depends on the machine, so the document says nothing of it. */
 static void describe(struct item *i)
 {
@@ -227,8 +219,7 @@ static void describe(struct item *i)
     struct run_map *config = &i->run.config;
     const struct onnx_model *m = &i->model;
     i->run.subject.type = "onnx";
-    i->run.subject.name = model_name(a, i->path);
-    i->run.subject.path = arena_str(a, i->path);
+    run_describe_model(&i->run, i->path);
     i->run.subject.size_bytes = known_u64(m->file_bytes);
     run_map_int(a, config, "ir_version", m->ir_version);
     run_map_int(a, config, "opset", onnx_opset(m, ""));

@@ -257,7 +257,7 @@ export const STATIC: Shape = {
 export interface Subject {
   /** onnx, command, python, callable, ... */
   type?: string | null;
-  /** What series and baselines go by: the model, the function, the command line, or --name. */
+  /** What series and baselines go by: --name, or the model's file as seen from the working folder, the function, the command line. */
   name?: string | null;
   /** File it came from. */
   path?: string | null;
