@@ -10,7 +10,7 @@
 #include "core/mem.h"
 #include "subject/ort_session.h"
 
-enum { CASES_MAX = 4096, VALUES_MAX = 256 };
+enum { CASES_MAX = 4096, VALUES_MAX = 256, THREADS_MAX = 4096 };
 
 /* ---- reading lists ---- */
 
@@ -24,7 +24,8 @@ static tare_status one_int(const char *text, size_t n, int64_t *out, tare_error 
     errno = 0;
     long long v = strtoll(digits, &end, 10);
     if (*end || errno || digits[0] == '+' || digits[0] == ' ')
-        return error_set(err, TARE_INVALID, "'%s' is not a whole number", digits);
+        return error_set(err, TARE_INVALID,
+                         "'%s' is not a whole number; write them all, with commas: 1,2,4,8", digits);
     if (v < 1) return error_set(err, TARE_INVALID, "%lld: at least 1", v);
     *out = v;
     return TARE_OK;
@@ -322,6 +323,9 @@ tare_status model_args_grid(const struct model_args *m, struct grid *out, tare_e
     tare_status s = m->batch ? grid_parse_ints(&out->batch, m->batch, err) : TARE_OK;
     if (s == TARE_OK && m->seq) s = grid_parse_ints(&out->seq, m->seq, err);
     if (s == TARE_OK && m->threads) s = grid_parse_ints(&out->threads, m->threads, err);
+    for (size_t i = 0; s == TARE_OK && i < out->threads.values.n; i++)
+        if (out->threads.values.items[i] > THREADS_MAX)
+            s = error_set(err, TARE_INVALID, "--threads %s: at most %d", m->threads, THREADS_MAX);
     for (size_t i = 0; s == TARE_OK && i < m->dims.n; i++)
         if ((s = grid_parse_dim(out, m->dims.items[i], err)) < 0)
             error_wrap(err, "--dim %s", m->dims.items[i]);

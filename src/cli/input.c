@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/mem.h"
@@ -61,7 +62,9 @@ static tare_status explain_json(const char *path, const char *head, tare_error *
                          schema);
     if (strstr(head, "\"traceEvents\"") || strstr(head, "speedscope"))
         return error_set(err, TARE_INVALID, "%s: is an exported timeline in JSON, not a .tare trace", path);
-    return error_set(err, TARE_INVALID, "%s: is JSON, not a trace", path);
+    struct run none; /* what is no document of ours says so, with the place where it breaks */
+    if (run_load(&none, path, err) == TARE_OK) run_release(&none);
+    return TARE_INVALID;
 }
 
 bool input_is_run(const char *path)
@@ -102,6 +105,12 @@ int input_trace(struct cli *cli, const char *path, struct trace **out)
 {
     char head[SNIFFED + 1];
     size_t blanks = 0, n = sniff(path, head);
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        error_set(&cli->error, TARE_INVALID,
+                  "%s: is a folder; name a file in it (%s/*.json: all of its runs)", path, path);
+        return cli_fail_input(cli);
+    }
     while (blanks < n && isspace((unsigned char)head[blanks])) blanks++;
     tare_status s =
         head[blanks] == '{' ? explain_json(path, head, &cli->error) : trace_open(out, path, &cli->error);

@@ -287,6 +287,11 @@ tare_status file_write_atomic(const char *path, const void *bytes, size_t n, uns
     return s;
 }
 
+bool file_is_here(const char *name)
+{
+    return !strchr(name, '/') && access(name, F_OK) == 0;
+}
+
 tare_status file_make_folders(const char *path, tare_error *err)
 {
     char part[PATH_MAX];

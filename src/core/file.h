@@ -44,6 +44,8 @@ tare_status file_write_atomic(const char *path, const void *bytes, size_t n, uns
 tare_status file_write_all(int fd, const void *bytes, size_t n, const char *name, tare_error *err);
 
 /* Make a folder and those above it that are missing; one that is there already is fine. */
+/* A file, called without a folder, in the working folder: what users mean who forget the ./ of a command. */
+bool file_is_here(const char *name);
 tare_status file_make_folders(const char *path, tare_error *err);
 
 /* Whether somebody else may have put it there for the user to find: in a folder where everybody may write, such as

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/file.h"
 #include "core/mem.h"
 #include "subject/subject.h"
 
@@ -210,7 +211,9 @@ static void see_through(const struct command *c, struct channel *l, pid_t pid, s
 static tare_status cannot_spawn(const char *name, int code, tare_error *err)
 {
     if (code == ENOENT)
-        return error_set(err, TARE_INVALID, "%s: no such command (or its interpreter is missing)", name);
+        return error_set(err, TARE_INVALID, "%s: no such command (or its interpreter is missing)%s%s", name,
+                         file_is_here(name) ? "; the file in this folder is ./" : "",
+                         file_is_here(name) ? name : "");
     if (code == EACCES || code == EISDIR) return error_set(err, TARE_INVALID, "%s: not executable", name);
     if (code == ENOEXEC) return error_set(err, TARE_INVALID, "%s: not a program", name);
     errno = code;

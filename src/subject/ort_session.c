@@ -103,7 +103,9 @@ static tare_status append_provider(const struct ort *o, struct ort_session_optio
     else
         return error_set(err, TARE_UNSUPPORTED,
                          "provider '%s': ONNX Runtime %s is too old to take one by name", name, o->version);
-    tare_status s = ort_check(o, st, err, "provider '%s' cannot be used (this library has: %s)", name, have);
+    bool gpu = strcmp(name, "cuda") == 0 || strcmp(name, "tensorrt") == 0;
+    tare_status s = ort_check(o, st, err, "provider '%s' cannot be used (this library has: %s%s)", name, have,
+                              gpu ? "; pip install onnxruntime-gpu has it" : "");
     if (s < 0 && err) err->status = TARE_UNSUPPORTED;
     return s < 0 ? TARE_UNSUPPORTED : TARE_OK;
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/file.h"
 #include "probe/procfs.h"
 
 /* What is passed on. Stops, continues and changes of the window reach the program by itself: it is in tare's group. */
@@ -200,7 +201,9 @@ static tare_status cannot_start(const char *name, int why, int *exit_code, tare_
     for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
         if (failures[i].why != why) continue;
         *exit_code = failures[i].code;
-        return error_set(err, TARE_INVALID, "%s: %s", name, failures[i].text);
+        bool here = why == ENOENT && file_is_here(name);
+        return error_set(err, TARE_INVALID, "%s: %s%s%s", name, failures[i].text,
+                         here ? "; the file in this folder is ./" : "", here ? name : "");
     }
     errno = why;
     return error_errno(err, "%s: cannot be started", name);

@@ -122,12 +122,13 @@ static tare_status read_unit(struct rule_text *r, enum measure_kind kind, struct
     static const struct {
         enum unit_kind kind;
         bool zero_needs_none; /* 0 is 0 in any unit */
-        const char *why_not;
+        const char *why_not, *usual;
     } rows[] = {
-        [MEASURE_TIME] = {UNIT_TIME, true, "not a unit of time; use ns, us, ms or s"},
-        [MEASURE_RATE] = {UNIT_RATE, false, "not a rate; use /s, or what is counted: texts/s"},
-        [MEASURE_BYTES] = {UNIT_MEMORY, true, "not a unit of memory; use B, KB, KiB, MB, MiB, GB or GiB"},
-        [MEASURE_PLAIN] = {UNIT_SHARE, false, "this metric has no unit; a share may be written in %"},
+        [MEASURE_TIME] = {UNIT_TIME, true, "not a unit of time; use ns, us, ms or s", "ms"},
+        [MEASURE_RATE] = {UNIT_RATE, false, "not a rate; use /s, or what is counted: texts/s", "/s"},
+        [MEASURE_BYTES] = {UNIT_MEMORY, true, "not a unit of memory; use B, KB, KiB, MB, MiB, GB or GiB",
+                           "MB"},
+        [MEASURE_PLAIN] = {UNIT_SHARE, false, "this metric has no unit; a share may be written in %", "%"},
     };
     const char *unit = r->at;
     size_t n = strlen(unit);
@@ -136,8 +137,11 @@ static tare_status read_unit(struct rule_text *r, enum measure_kind kind, struct
     memcpy(out->unit, unit, n);
     out->unit[n] = 0;
     bool none = n == 0 && out->value == 0 && rows[kind].zero_needs_none;
-    if (!none && !unit_apply(rows[kind].kind, out->unit, &out->value))
-        return rule_refuse(r, r->at, rows[kind].why_not);
+    bool good = none || unit_apply(rows[kind].kind, out->unit, &out->value);
+    if (!good && n == 0)
+        return error_set(r->err, TARE_INVALID, "%s: the number has no unit; write %s%s", r->text, r->text,
+                         rows[kind].usual);
+    if (!good) return rule_refuse(r, r->at, rows[kind].why_not);
     return isfinite(out->value) ? TARE_OK : rule_refuse(r, r->at, "the value is too large");
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * bench_options.c - the command line of `tare bench`: what can be asked for, and of what. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "cli/bench/bench_args.h"
 #include "cli/html_out.h"
+#include "core/file.h"
 
 static const struct opt_choice arrival_words[] = {
     {"poisson", BENCH_POISSON, "random gaps, as many users make"},
@@ -74,6 +76,38 @@ static int choose_python(struct cli *cli, struct bench_args *a, int n, char **ar
     return 0;
 }
 
+static bool ends_in(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n > m && strcmp(text + n - m, end) == 0;
+}
+
+/* A script, a program or a command line in place of a model: what to write instead. 0: it may be a model. */
+static int refuse_program(struct cli *cli, const char *subject)
+{
+    struct file_view file = FILE_VIEW_INIT;
+    bool there = file_map(subject, &file, NULL) == TARE_OK;
+    bool program =
+        there && file.size > 4 && (memcmp(file.data, "#!", 2) == 0 || memcmp(file.data, "\177ELF", 4) == 0);
+    file_unmap(&file);
+    if (ends_in(subject, ".py") && !strchr(subject, ' '))
+        return cli_usage_error(
+            cli,
+            "%s is a Python program, not a model. The whole of it: tare bench -- python %s; one "
+            "function of it: tare bench py:%s:NAME",
+            subject, subject, subject);
+    if (strstr(subject, "://"))
+        return cli_usage_error(
+            cli, "%s: an address is not a model; measure a client of it: tare bench -- curl -s %s", subject,
+            subject);
+    if (!there && strchr(subject, ' '))
+        return cli_usage_error(cli, "'%s' is no file; a command goes after --: tare bench -- %s", subject,
+                               subject);
+    if (program)
+        return cli_usage_error(cli, "%s is a program, not a model: tare bench -- %s", subject, subject);
+    return 0;
+}
+
 /* What the words that are no options name. A command stands after "--", so that its own options stay its own. */
 static int choose_subject(struct cli *cli, struct bench_args *a, const char *command, int n, char **args)
 {
@@ -92,7 +126,7 @@ static int choose_subject(struct cli *cli, struct bench_args *a, const char *com
             args[1]);
     if (n && a->synth) return cli_usage_error(cli, "--synth and %s: one thing at a time", args[0]);
     a->model = n ? args[0] : NULL;
-    return 0;
+    return n ? refuse_program(cli, args[0]) : 0;
 }
 
 bool bench_args_name_a_subject(const struct bench_args *a)
@@ -245,6 +279,8 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
     const char *command = after_dashes(argc, argv);
     if (keep_words(a, argc, argv, &cli->error) < 0) return cli_fail(cli);
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
+    if (!rc && a->max_runs && a->min_runs > a->max_runs)
+        rc = cli_usage_error(cli, "--min-runs %" PRIu64 " is more than --max-runs %" PRIu64, a->min_runs, a->max_runs);
     if (!rc) rc = choose_subject(cli, a, command, argc, argv);
     return rc ? rc : cli_check_kind(cli, &usage, rows, a->kind);
 }

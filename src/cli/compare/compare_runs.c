@@ -394,7 +394,12 @@ int compare_shown_again(struct cli *cli, const struct compare_args *a)
     struct compare_saved_sides none = {0};
     tare_status s = file_map(a->args[0], &file, &cli->error);
     if (s == TARE_OK) s = comparison_read(&c, a->args[0], file.data, file.size, &cli->error);
+    bool run = s < 0 && strstr(cli->error.text, "got \"tare.run/");
     file_unmap(&file);
+    if (run)
+        return cli_usage_error(cli,
+                               "%s is one run: name a second, tare compare %s NEW.json; to see this one: tare report %s",
+                               a->args[0], a->args[0], a->args[0]);
     if (s < 0) return cli_fail_input(cli);
     int rc = compare_answer(cli, a, &c, &none);
     comparison_release(&c);

@@ -235,6 +235,7 @@ static const struct word {
     {"export", "<folder>, or --jsonl <file>", 0, 1, EXPORT, history_export},
 };
 enum { N_WORDS = sizeof words / sizeof *words };
+#define ALL_WORDS "list, show, tag, untag, baseline, prune, import or export"
 
 static const struct word *find_word(struct cli *cli, const char *text)
 {
@@ -244,8 +245,10 @@ static const struct word *find_word(struct cli *cli, const char *text)
         names[i] = words[i].name;
     }
     const char *best = suggest_among(text, names, N_WORDS);
-    cli_usage_error(cli, "'%.40s' is nothing that can be done%s%s%s", text, best ? "; did you mean " : "",
-                    best ? best : "", best ? "?" : "");
+    if (best)
+        cli_usage_error(cli, "there is no 'tare history %.40s'; did you mean tare history %s?", text, best);
+    else
+        cli_usage_error(cli, "there is no 'tare history %.40s'; there are: " ALL_WORDS, text);
     return NULL;
 }
 
@@ -297,16 +300,15 @@ static int read_asked(struct cli *cli, struct history_question *a, const struct 
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc) return rc;
-    if (argc == 0)
-        return cli_usage_error(cli, "what to do? list, show, tag, untag, baseline, prune, import or export");
+    if (argc == 0) return cli_usage_error(cli, "what to do? " ALL_WORDS);
     const struct word *w = *out = find_word(cli, argv[0]);
     if (!w) return CLI_USAGE;
     a->argc = argc - 1;
     a->argv = argv + 1;
     if ((rc = cli_check_kind(cli, &usage, rows, w->kind)) != 0) return rc;
     if (a->argc >= w->min && (w->max < 0 || a->argc <= w->max)) return 0;
-    return cli_usage_error(cli, "tare history %s%s%s", w->name, *w->args ? " " : " takes nothing more",
-                           w->args);
+    return cli_usage_error(cli, "%stare history %s%s%s", *w->args ? "expected: " : "", w->name,
+                           *w->args ? " " : " takes nothing more", w->args);
 }
 
 int cmd_history(struct cli *cli, int argc, char **argv)

@@ -62,9 +62,10 @@ static void describe_profile(struct profile_import *i)
     const struct ort_profile *p = &i->profile;
     struct arena *a = &i->run->arena;
     struct run_map *c = &i->run->config;
-    const char *shown = i->a->model ? i->a->model : i->path;
     i->run->subject.type = "onnx";
-    run_describe_model(i->run, shown);
+    i->run->subject.name = bare_name(a, i->path);
+    i->run->subject.path = arena_str(a, i->path);
+    if (i->a->model) run_describe_model(i->run, i->a->model);
     run_map_text(a, c, "imported", "ort-profile");
     run_map_text(a, c, "file", i->path);
     run_map_int(a, c, "lines", (int64_t)p->lines);
@@ -341,8 +342,9 @@ static int import_read(struct cli *cli, struct import_args *a, int argc, char **
         path = argv[0];
         how = guess_importer(path);
     }
+    if (!how && access(path, R_OK) != 0) return error_errno(&cli->error, "%s", path), cli_fail_input(cli);
     if (!how)
-        return cli_usage_error(cli, "%s: cannot be read, or is neither of the files that are imported", path);
+        return cli_usage_error(cli, "%s: is neither a profile of ONNX Runtime nor of torch.profiler", path);
     rc = cli_check_kind(cli, &usage, rows, how->kind);
     return rc ? rc : how->take(cli, a, path);
 }
