@@ -72,7 +72,7 @@ static void test_refused_with_the_place(void **state)
         {"latency.p95<=nan", "at 'nan': a number was expected"},
         {"latency.p95<=0x10ms", "at 'x10ms': not a unit of time"},
         {"latency.p95<=5.ms", "digits are missing after the point"},
-        {"latency.p95<=5", "at its end: not a unit of time; use ns, us, ms or s"},
+        {"latency.p95<=5", "the number has no unit; write latency.p95<=5ms"},
         {"latency.p95<=100mz", "at 'mz': not a unit of time"},
         {"latency.p95<=100ms junk", "at 'ms junk': not a unit of time"},
         {"latency.p95<=5GB", "not a unit of time"},

@@ -18,7 +18,7 @@ says bench m.onnx --target 'memory.peak<=100'
 says bench m.onnx --target 'p95<=100xs'
 says bench -- words.py
 says compare one.json
-says compare --ab words.py words.py
+says compare --ab words.py words.py | sed 's,command: [a-z]* (,command: SIDE (,'
 says report bad.json
 says report empty.json
 says report folder
