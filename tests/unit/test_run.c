@@ -435,15 +435,9 @@ static void two_models_of_one_file_name_are_two_subjects(void **state)
     (void)state;
     static const struct {
         const char *path, *name;
-    } rows[] = {{"A/m.onnx", "A/m"},
-                {"B/m.onnx", "B/m"},
-                {"./A//x/../m.onnx", "A/m"},
-                {"/usr/A/m.onnx", "A/m"},
-                {"m.onnx", "m"},
-                {"../m.onnx", "/m"},
-                {"/usrA/m.onnx", "/usrA/m"},
-                {"A/m.pt", "A/m.pt"},
-                {"../../../m", "/m"},
+    } rows[] = {{"A/m.onnx", "A/m"},         {"B/m.onnx", "B/m"},  {"./A//x/../m.onnx", "A/m"},
+                {"/usr/A/m.onnx", "A/m"},    {"m.onnx", "m"},      {"../m.onnx", "/m"},
+                {"/usrA/m.onnx", "/usrA/m"}, {"A/m.pt", "A/m.pt"}, {"../../../m", "/m"},
                 {".onnx", ".onnx"}};
     char here[4096], far[400];
     struct run r;
