@@ -398,7 +398,8 @@ int compare_shown_again(struct cli *cli, const struct compare_args *a)
     file_unmap(&file);
     if (run)
         return cli_usage_error(cli,
-                               "%s is one run: name a second, tare compare %s NEW.json; to see this one: tare report %s",
+                               "%s is one run: name a second, tare compare %s NEW.json; "
+                               "to see this one: tare report %s",
                                a->args[0], a->args[0], a->args[0]);
     if (s < 0) return cli_fail_input(cli);
     int rc = compare_answer(cli, a, &c, &none);
