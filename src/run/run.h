@@ -51,7 +51,7 @@ void run_set_samples(struct run *r, struct run_case *c, const uint64_t *ns, size
 void run_set_histogram(struct run *r, struct run_case *c, const struct hist *h);
 
 /* What a model is called in reports, series and baselines: its file as seen from the working folder, without .onnx, or
- * its whole path where it lies elsewhere. So A/m.onnx and B/m.onnx are two, and models/m.onnx of two checkouts is one. */
+ * its whole path where it lies elsewhere. So A/m.onnx and B/m.onnx are two; models/m.onnx of two checkouts is one. */
 void run_describe_model(struct run *r, const char *path);
 /* What a command is called in reports, series and baselines: its program and its words, so that `python a.py` and
  * `python b.py` are two. Also its path, and config.command. `shell`: words[0] is a line for the shell. */
