@@ -101,8 +101,8 @@ def _throughput(case: Case) -> dict[str, Any]:
 
 def load_baseline(path: str | os.PathLike[str]) -> ProfileResults:
     """Results saved by export_json, ProfileResults.save, `python -m tare profile` or `tare bench`. ValueError names what is wrong."""
-    _command.call("report", path, "--json")  # the reader that checks the whole document and names file, place and cause
     run = load(path)
+    _command.call("report", path, "--json")  # the reader that checks the whole document and names file, place and cause
     if not run.cases:
         raise ValueError(f"{path}: the run holds no cases")
     return ProfileResults(run, run.cases[0])

@@ -480,6 +480,9 @@ def test_bad_baselines_say_what_is_wrong(tare_package, tmp_path):
     (tmp_path / "bad.json").write_text('{"schema": "tare.run/1"}')
     with pytest.raises(RuntimeError, match="bad.json"):
         tare_package.load_baseline(tmp_path / "bad.json")
+    (tmp_path / "words.txt").write_text("no document")
+    with pytest.raises(ValueError, match="words.txt: not a run document"):
+        tare_package.load_baseline(tmp_path / "words.txt")
 
 
 # ---- python -m tare profile ----

@@ -65,6 +65,8 @@ static void cpu_line(struct buf *b, const struct run_case *c)
     if (cpu->utilization.known) buf_printf(b, "; %.2f processors on average", cpu->utilization.v);
 }
 
+/* What all processes held together is the greatest of samples, the peak of one the kernel's own count: the sum says
+ * something only where it is above that. */
 static void memory_line(struct buf *b, const struct run_case *c)
 {
     const struct run_memory *m = &c->memory;
@@ -73,7 +75,8 @@ static void memory_line(struct buf *b, const struct run_case *c)
     buf_add_str(b, "peak ");
     fmt_bytes(b, m->rss_peak.v);
     buf_add_str(b, " in one process");
-    if (!watch->tree_rss_peak.known || !watch->rss_peak_at_s.known) return;
+    if (!watch->tree_rss_peak.known || !watch->rss_peak_at_s.known || watch->tree_rss_peak.v <= m->rss_peak.v)
+        return;
     buf_add_str(b, "; all together ");
     fmt_bytes(b, watch->tree_rss_peak.v);
     buf_add_str(b, " after ");
