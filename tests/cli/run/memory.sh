@@ -9,5 +9,5 @@ case["memory"]["rss_peak"] = 8257536
 case["watch"].update(tree_rss_peak=int(sys.argv[1]), rss_peak_at_s=0.1)
 json.dump(run, open("run.json", "w"))
 END
-    tare report run.json | grep '^memory'
+    tare report run.json | grep '^memory *peak'
 done
