@@ -79,7 +79,7 @@ static void test_refused_with_the_place(void **state)
         {"throughput>=5ms", "at 'ms': not a rate"},
         {"throughput>=5te xts/s", "not a rate"},
         {"throughput>=5/week", "not a rate"},
-        {"memory.peak<=4", "not a unit of memory"},
+        {"memory.peak<=4", "no unit; write memory.peak<=4MB"},
         {"accuracy>=0.7ms", "has no unit"},
         {"latency.p95<=1e999s", "too large"},
     };
