@@ -216,7 +216,8 @@ static void errors_before_any_run(void **state)
         tare_status status;
     } rows[] = {
         {TEXTS,
-         "(this library has: CPUExecutionProvider; pip install onnxruntime-gpu has it): ONNX Runtime: Failed to load library",
+         "(this library has: CPUExecutionProvider; pip install onnxruntime-gpu has it): ONNX Runtime: "
+         "Failed to load library",
          {0},
          {.provider = "cuda"},
          TARE_UNSUPPORTED},
