@@ -113,7 +113,7 @@ def test_under_sanitizers(root, fakes, tmp_path, flavor, how):
     library, cupti, program = (str(root / m) for m in made)
     env.update(CUDA_INJECTION64_PATH=library, TARE_GPU_TRACE=str(tmp_path / "x.tare"), TARE_CUPTI=cupti, FAKE_CUPTI="threads",
                ASAN_OPTIONS="detect_leaks=0", TSAN_OPTIONS="halt_on_error=1 exitcode=66")
-    done = subprocess.run([program, how], env=env, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([program, how], env=env, capture_output=True, text=True, timeout=600, check=False)
     assert (done.returncode, done.stderr) == (7, ""), done.stderr[-3000:]
 
 
