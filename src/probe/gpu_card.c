@@ -251,7 +251,6 @@ static void read_gpm(const struct nvml *n, struct gpu_card *c)
         c->gpm_sample[1] = older;
     }
     bool taken = n->gpm_sample(c->device, c->gpm_sample[1]) == NVML_OK;
-    for (int i = 0; i < NVML_GPM_METRICS; i++) c->value[gpm_rows[i].row] = NAN;
     if (taken && c->gpm_ns) gpm_compare(n, c);
     c->gpm_ns = taken ? c->now->now_ns : 0;
 }
@@ -279,32 +278,36 @@ static const struct {
     uint64_t least_ns, most_ns;
     bool of_slices;       /* slices have it too */
     int only;             /* not asked when this row was refused; GPU_ROWS: always */
-    int counter;          /* unknown between two readings; GPU_ROWS: none */
     bool strict;          /* asked sooner than least_ns it gives nonsense */
     uint64_t recorded_ns; /* asked as often as that where kernels are recorded: steps want it; 0: no matter */
 } groups[GPU_GROUPS] = {
-    [GPU_GROUP_MEMORY] = {read_memory, 0, 300 * MS, true, GPU_ROWS, GPU_ROWS, false, 0},
-    [GPU_GROUP_PROCESSES] = {read_processes, 0, 1000 * MS, true, GPU_ROWS, GPU_ROWS, false, 0},
-    [GPU_GROUP_UTILIZATION] = {read_utilization, 0, 300 * MS, false, GPU_ROW(UTIL), GPU_ROWS, false, 0},
-    [GPU_GROUP_POWER] = {read_power, 0, 300 * MS, false, GPU_ROWS, GPU_ROWS, false, 0},
-    [GPU_GROUP_PCIE] = {read_pcie, 0, 2000 * MS, false, GPU_ROWS, GPU_ROWS, false, 0},
-    [GPU_GROUP_ENERGY] = {read_energy, 0, 10000 * MS, false, GPU_ROW(ENERGY), GPU_ROW(ENERGY), false,
-                          1000 * MS},
-    [GPU_GROUP_CLOCKS] = {read_clocks, 0, 500 * MS, false, GPU_ROWS, GPU_ROWS, false, 0},
-    [GPU_GROUP_GPM] = {read_gpm, 110 * MS, 1000 * MS, false, GPU_ROWS, GPU_ROWS, true, 200 * MS},
-    [GPU_GROUP_SLOW] = {read_slow, 1000 * MS, 2000 * MS, false, GPU_ROWS, GPU_ROWS, false, 0},
+    [GPU_GROUP_MEMORY] = {read_memory, 0, 300 * MS, true, GPU_ROWS, false, 0},
+    [GPU_GROUP_PROCESSES] = {read_processes, 0, 1000 * MS, true, GPU_ROWS, false, 0},
+    [GPU_GROUP_UTILIZATION] = {read_utilization, 0, 300 * MS, false, GPU_ROW(UTIL), false, 0},
+    [GPU_GROUP_POWER] = {read_power, 0, 300 * MS, false, GPU_ROWS, false, 0},
+    [GPU_GROUP_PCIE] = {read_pcie, 0, 2000 * MS, false, GPU_ROWS, false, 0},
+    [GPU_GROUP_ENERGY] = {read_energy, 0, 10000 * MS, false, GPU_ROW(ENERGY), false, 1000 * MS},
+    [GPU_GROUP_CLOCKS] = {read_clocks, 0, 500 * MS, false, GPU_ROWS, false, 0},
+    [GPU_GROUP_GPM] = {read_gpm, 110 * MS, 1000 * MS, false, GPU_ROWS, true, 200 * MS},
+    [GPU_GROUP_SLOW] = {read_slow, 1000 * MS, 2000 * MS, false, GPU_ROWS, false, 0},
 };
 
-/* A group whose answer took long is left in peace in proportion to that, but not for longer than its answer holds. */
-static bool is_due(const struct gpu_card *c, int g)
+static bool may_ask(const struct gpu_card *c, const struct gpu_moment *m, int g)
 {
-    const struct gpu_moment *m = c->now;
+    uint64_t asked = c->group[g].asked_ns;
+    if ((c->slice && !groups[g].of_slices) || (groups[g].only < GPU_ROWS && c->refused[groups[g].only]))
+        return false;
+    return !groups[g].strict || !asked || m->now_ns - asked >= groups[g].least_ns;
+}
+
+/* A group whose answer took long is left in peace in proportion to that, but not for longer than its answer holds. */
+static bool is_due(const struct gpu_card *c, const struct gpu_moment *m, int g)
+{
     uint64_t asked = c->group[g].asked_ns, since = m->now_ns - asked;
     uint64_t rest = c->group[g].cost_ns * COST_SHARE;
     if (rest > groups[g].most_ns) rest = groups[g].most_ns;
     if (m->recorded && groups[g].recorded_ns && rest > groups[g].recorded_ns) rest = groups[g].recorded_ns;
-    if (!asked) return true;
-    if (m->thorough) return !groups[g].strict || since >= groups[g].least_ns;
+    if (!asked || m->thorough) return true;
     return since >= groups[g].least_ns && since >= rest;
 }
 
@@ -318,17 +321,19 @@ static void ask_group(const struct nvml *n, struct gpu_card *c, int g)
     c->group[g].asked_ns = c->now->now_ns;
 }
 
+unsigned gpu_card_due(const struct gpu_card *c, const struct gpu_moment *m)
+{
+    unsigned due = 0;
+    for (int g = 0; g < GPU_GROUPS; g++) due |= (unsigned)(may_ask(c, m, g) && is_due(c, m, g)) << g;
+    return due;
+}
+
 void gpu_card_read(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m)
 {
     c->now = m;
-    for (int g = 0; g < GPU_GROUPS; g++) {
-        if ((c->slice && !groups[g].of_slices) || (groups[g].only < GPU_ROWS && c->refused[groups[g].only]))
-            continue;
-        if (is_due(c, g))
-            ask_group(n, c, g);
-        else if (groups[g].counter < GPU_ROWS)
-            c->value[groups[g].counter] = NAN;
-    }
+    for (int r = 0; r < GPU_ROWS; r++) c->value[r] = NAN;
+    for (int g = 0; g < GPU_GROUPS; g++)
+        if ((m->due >> g & 1) && may_ask(c, m, g)) ask_group(n, c, g);
 }
 
 void gpu_card_all_due(struct gpu_card *c)

@@ -43,13 +43,14 @@ struct gpu_moment {
     bool thorough; /* ask everything, whatever it costs */
     bool recorded; /* kernels are recorded too: their steps want energy */
     const struct gpu_owner *owner;
+    unsigned due; /* bits of the groups to ask */
 };
 
 struct gpu_card {
     nvml_device device;
     char label[32];
     bool slice;             /* has memory and processes of its own, the rest is the whole card's */
-    double value[GPU_ROWS]; /* NAN: unknown now */
+    double value[GPU_ROWS]; /* NAN: unknown, or not read this time */
     int refused[GPU_ROWS];  /* NVML's reason why never; 0: none */
     struct {
         uint64_t asked_ns; /* when; 0: never */
@@ -63,9 +64,10 @@ struct gpu_card {
 };
 
 void gpu_card_open(const struct nvml *n, struct gpu_card *c);
-/* Each group is asked so seldom that it takes 1/2000 of the time, but what is shown as now is never older than a
- * second or two (GPM, PCIe) or a third of one (work, memory, power). In between a gauge keeps its value; a counter is
- * unknown. */
+/* The groups whose turn it is. Each is asked so seldom that it takes 1/2000 of the time, but no reading is older than a
+ * second or two (GPM, PCIe) or a third of one (work, memory, power) before the next. */
+unsigned gpu_card_due(const struct gpu_card *c, const struct gpu_moment *m);
+/* Asks the groups of m->due. What is not read anew is unknown: whoever wants to hold it knows from when it is. */
 void gpu_card_read(const struct nvml *n, struct gpu_card *c, const struct gpu_moment *m);
 void gpu_card_all_due(struct gpu_card *c); /* the next reading asks everything: where counters begin */
 void gpu_card_close(const struct nvml *n, struct gpu_card *c);

@@ -20,10 +20,12 @@ struct gpu_probe {
     VEC(struct gpu_card) cards;
 };
 
+/* All cards are asked at one time: a sum over cards is of one moment. */
 static void gpu_sample(struct probe *base, struct probe_put *put)
 {
     struct gpu_probe *p = (struct gpu_probe *)base;
-    const struct gpu_moment now = {clock_raw_ns(), base->thorough, p->recorded, &p->owner};
+    struct gpu_moment now = {clock_raw_ns(), base->thorough, p->recorded, &p->owner, 0};
+    for (size_t i = 0; i < p->cards.n; i++) now.due |= gpu_card_due(&p->cards.items[i], &now);
     for (size_t i = 0; i < p->cards.n; i++) {
         struct gpu_card *c = &p->cards.items[i];
         gpu_card_read(&p->nvml, c, &now);
@@ -110,7 +112,7 @@ static void tell_blind(struct gpu_probe *p, const struct probe_place *at)
 {
     for (size_t i = 0; i < p->cards.n; i++) {
         struct gpu_card *c = &p->cards.items[i];
-        gpu_card_read(&p->nvml, c, &(struct gpu_moment){clock_raw_ns(), true, p->recorded, &p->owner});
+        gpu_card_read(&p->nvml, c, &(struct gpu_moment){clock_raw_ns(), true, p->recorded, &p->owner, ~0u});
         gpu_card_all_due(c);
         for (int r = 0; r < GPU_ROWS; r++)
             if (c->refused[r])

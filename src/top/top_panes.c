@@ -122,7 +122,8 @@ static void find_labels(const struct top_data *d, enum metric_id m, const char *
     for (size_t i = 0; i < d->set->items.n && out->n < sizeof out->at / sizeof *out->at; i++) {
         const struct series *one = &d->set->items.items[i];
         double v;
-        if (one->metric != m || !one->label[0] || !sample_get(d->now, i, &v)) continue;
+        if (one->metric != m || !one->label[0]) continue;
+        if (!sample_get(d->now, i, &v) && !derived_series(d->derived, i, &v)) continue;
         double key = quantity ? top_value(d, quantity, one->label) : -(double)out->n;
         out->at[out->n++] = (struct label){one->label, isnan(key) ? -INFINITY : key};
     }

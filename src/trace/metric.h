@@ -11,6 +11,10 @@
 
 enum metric_kind { METRIC_GAUGE, METRIC_COUNTER };
 
+/* Drivers of GPUs answer slowly: their gauges are asked in turn, each at least as often as that, and stand until then.
+ * Any other gauge is unknown where it was not read. */
+#define METRIC_GPU_HOLD_NS UINT64_C(2000000000)
+
 /* id, name, unit, kind, what it is. `label` in the text: one series per core, disk, interface, sensor, GPU, process. */
 #define METRIC_MAP(X)                                                                                       \
     /* the program and all it started */                                                                    \

@@ -492,8 +492,8 @@ static void sampled(struct making *m, struct told t, bool in_turns)
         } values[] = {
             {METRIC_GPU_MEM_TOTAL, 1000},
             {METRIC_GPU_UTIL, t.util},
-            {METRIC_GPU_SM_ACTIVE, 0.5 + (double)i * 1e-6},
-            {METRIC_GPU_TENSOR, t.tensor},
+            {METRIC_GPU_SM_ACTIVE, i % 2 ? NAN : 0.5}, /* read at every second sample, and equal */
+            {METRIC_GPU_TENSOR, i % 2 ? NAN : t.tensor},
             {METRIC_GPU_THROTTLE, t.throttle},
             {METRIC_GPU_CLOCK_SM, t.clock},
             {METRIC_GPU_CLOCK_MAX, 1000},

@@ -272,12 +272,99 @@ static void timelines_refuse_a_trace_without_events(void **state)
     free(f);
 }
 
+/* ---- what was sampled ---- */
+
+enum { MOMENTS = 10 };
+
+/* A moment a second. NAN: not read then. */
+static void put_series(struct samples *s, enum metric_id m, const char *label, const double v[MOMENTS])
+{
+    size_t at;
+    double *column = mem_new(MOMENTS, sizeof *column);
+    assert_non_null(column);
+    memcpy(column, v, MOMENTS * sizeof *column);
+    assert_int_equal(series_find(&s->set, m, label, &at, NULL), TARE_OK);
+    assert_int_equal(vec_push(&s->columns, column, NULL), TARE_OK);
+}
+
+static struct samples some_samples(void)
+{
+    struct samples s = SAMPLES_INIT;
+    for (uint64_t i = 0; i < MOMENTS; i++)
+        assert_int_equal(vec_push(&s.at_ns, (i + 7) * UINT64_C(1000000000), NULL), TARE_OK);
+    put_series(&s, METRIC_PROC_RSS, "", (double[]){1e6, 1e6, 1e6, 1e6, 2e6, 2e6, 2e6, 2e6, 2e6, 2e6});
+    put_series(&s, METRIC_PROC_PSS, "", (double[]){5e5, 5e5, NAN, NAN, NAN, NAN, 9e5, NAN, NAN, NAN});
+    put_series(&s, METRIC_PROC_READ, "", (double[]){0, 10, NAN, NAN, NAN, NAN, 60, NAN, NAN, 60});
+    put_series(&s, METRIC_PROC_RSS, "pid 7 x", (double[]){3, 3, 3, 3, NAN, NAN, NAN, NAN, NAN, NAN});
+    put_series(&s, METRIC_GPU_TEMP, "gpu0", (double[]){50, NAN, 51, NAN, 52, NAN, 53, NAN, 54, NAN});
+    put_series(&s, METRIC_GPU_POWER, "gpu0", (double[]){50, NAN, NAN, NAN, NAN, NAN, 50, NAN, NAN, NAN});
+    return s;
+}
+
+/* "0:1e+06 4:2e+06": the points of a curve, or the bars of a track with their lengths; seconds. */
+static void told_of(json_t *events, const char *name, char out[200])
+{
+    size_t i;
+    json_t *e;
+    json_int_t track = -1;
+    out[0] = 0;
+    json_array_foreach(events, i, e)
+    {
+        const char *of = text(json_object_get(e, "args"), "name");
+        if (strcmp(text(e, "ph"), "M") == 0 && strcmp(of, name) == 0) track = number(e, "tid");
+        bool point = strcmp(text(e, "ph"), "C") == 0 && strcmp(text(e, "name"), name) == 0;
+        bool bar = strcmp(text(e, "ph"), "X") == 0 && number(e, "tid") == track;
+        if (!point && !bar) continue;
+        size_t used = strlen(out);
+        double value =
+            json_number_value(json_object_iter_value(json_object_iter(json_object_get(e, "args"))));
+        snprintf(out + used, 200 - used, "%s%g", used ? " " : "",
+                 json_number_value(json_object_get(e, "ts")) / 1e6);
+        used = strlen(out);
+        if (bar) snprintf(out + used, 200 - used, "+%g", json_number_value(json_object_get(e, "dur")) / 1e6);
+        used = strlen(out);
+        snprintf(out + used, 200 - used, ":%g", value);
+    }
+}
+
+/* Viewers draw a counter on from its last point: what was not read must not be one. */
+static void what_was_not_read_is_not_drawn_on(void **state)
+{
+    struct fixture *f = fix_new();
+    struct samples s = some_samples();
+    struct export_input in = {.source = &f->source, .samples = &s};
+    struct buf got = fix_export(&export_chrome, &in);
+    json_t *j = fix_json(&got), *events = json_object_get(j, "traceEvents");
+    static const struct {
+        const char *name, *told;
+    } want[] = {
+        {"process.memory.rss", "0:1e+06 4:2e+06"},
+        {"process.memory.pss", "0+2:500000 6+1:900000"},
+        {"process.io.read", "0:10 6:0"}, /* 10 B/s from the first on, for six seconds; then none */
+        {"process.memory.rss[pid 7 x]", "0:3 4:0"},
+        {"gpu.temperature[gpu0]", "0:50 2:51 4:52 6:53 8:54"}, /* asked in turn: it stands until then */
+        {"gpu.power[gpu0]", "0+2:50 6+2:50"},                  /* but not for longer */
+    };
+    (void)state;
+    for (size_t i = 0; i < N_ELEMENTS(want); i++) {
+        char told[200];
+        told_of(events, want[i].name, told);
+        assert_string_equal(told, want[i].told);
+    }
+    assert_non_null(strstr(got.data, "\"name\":\"50 W\""));
+    json_decref(j);
+    buf_release(&got);
+    samples_release(&s);
+    free(f);
+}
+
 static void every_allocation_may_fail(void **state)
 {
     struct fixture *f = fix_new();
     struct call_node nodes[8];
     struct calltree tree = fix_tree(nodes);
-    struct export_input in = {.source = &f->source, .tree = &tree};
+    struct samples sampled = some_samples();
+    struct export_input in = {.source = &f->source, .tree = &tree, .samples = &sampled};
     long before = mem_live_blocks();
     (void)state;
     for (size_t k = 0; k < N_ELEMENTS(formats) + 1; k++) {
@@ -300,6 +387,7 @@ static void every_allocation_may_fail(void **state)
             assert_true(n < 1000);
         }
     }
+    samples_release(&sampled);
     free(f);
 }
 
@@ -410,6 +498,7 @@ int main(void)
         cmocka_unit_test(chrome_begins_and_ends_in_order),
         cmocka_unit_test(speedscope_has_a_profile_per_busy_thread),
         cmocka_unit_test(speedscope_of_a_tree_is_sampled),
+        cmocka_unit_test(what_was_not_read_is_not_drawn_on),
         cmocka_unit_test(folded_lines_hold_self_times),
         cmocka_unit_test(perfetto_sequences_are_whole),
         cmocka_unit_test(a_ten_megabyte_name_is_no_harm),

@@ -113,6 +113,45 @@ static void a_gap_weighs_what_it_lasts(void **state)
     (void)state;
 }
 
+/* A gauge of a GPU stands until it is asked again, and other gauges are unknown where they were not read: neither makes
+ * a reading more. The greatest of five is no 95th percentile. */
+static void only_readings_count(void **state)
+{
+    struct made m;
+    struct system_report *r = NULL;
+    struct run run;
+    made_init(&m);
+    assert_int_equal(system_report_new(&r, NULL), TARE_OK);
+    for (int t = 0; t < 50; t++) {
+        made_put(&m, METRIC_PROC_RSS, "", 7);
+        if (t % 10 == 0) made_put(&m, METRIC_PROC_PSS, "", t);
+        if (t % 10 == 0) made_put(&m, METRIC_GPU_UTIL, "gpu0", t / 100.0);
+        uint64_t at = m.at_ns;
+        made_step(&m);
+        assert_int_equal(system_report_feed(r, m.deriver, &m.set, at, NULL), TARE_OK);
+        double now = -1;
+        assert_true(derived_value(m.deriver, "gpu", "", &now)); /* what it is now, for alerts and screens */
+        assert_near(now, t / 10 / 10.0);
+    }
+    assert_int_equal(run_init(&run, "run", NULL), TARE_OK);
+    struct run_case *c = run_add_case(&run, "");
+    struct system_source from = {m.deriver, &m.set, 0};
+    assert_int_equal(system_report_fill(r, &from, &run, &c->watch, NULL), TARE_OK);
+    static const char *const few[][2] = {
+        {"process.memory.pss", ""}, {"gpu.utilization", "gpu0"}, {"gpu", ""}};
+    for (size_t i = 0; i < sizeof few / sizeof *few; i++) {
+        const struct run_metric *row = system_report_find(&c->watch, few[i][0], few[i][1]);
+        assert_int_equal(row->samples.v, 5);
+        assert_true(row->max.known && row->p50.known && !row->p95.known && !row->p99.known);
+    }
+    const struct run_metric *rss = system_report_find(&c->watch, "process.memory.rss", "");
+    assert_true(rss->samples.v == 50 && rss->p95.known && !rss->p99.known);
+    run_release(&run);
+    system_report_free(r);
+    made_release(&m);
+    (void)state;
+}
+
 static void known_series(void **state)
 {
     struct run run;
@@ -273,6 +312,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_brief_step_makes_no_peak), cmocka_unit_test(a_gap_weighs_what_it_lasts),
+        cmocka_unit_test(only_readings_count),
         cmocka_unit_test(known_series),         cmocka_unit_test(long_runs_keep_their_percentiles),
         cmocka_unit_test(document_keeps_it),
         cmocka_unit_test(again_from_a_trace),    cmocka_unit_test(impossible_documents),

@@ -112,6 +112,12 @@ static void counters_are_rates_and_what_never_moves_is_one_number(void **state)
     assert_true(json_number_value(json_object_get(disk, "constant")) == 0);
     assert_string_equal(json_string_value(json_object_get(disk, "unit")), "B/s");
     assert_null(json_object_get(disk, "values"));
+    m.s.columns.items[m.rss][1] = m.s.columns.items[m.rss][4] = 100;
+    m.s.columns.items[m.rss][2] = m.s.columns.items[m.rss][3] =
+        NAN; /* the same again, but not read between */
+    json_t *gaps = written(&m.s), *rss = json_object_get(series_of(gaps, "process.memory.rss"), "values");
+    assert_true(number_at(rss, 4) == 100 && json_is_null(json_array_get(rss, 3)));
+    json_decref(gaps);
     assert_null(series_of(doc, "gpu.power")); /* never seen: not there, rather than 0 */
     json_decref(doc);
     samples_release(&m.s);

@@ -84,8 +84,7 @@ static double value(struct mean v)
 }
 
 /* Of readings that cover a time, back to the reading before: only those that lie in steady time as a whole count, by
- * their length. All counters of parts are read together, and kept until they are read anew: a reading is where the
- * first of them differs from the last. */
+ * their length. All counters of parts are read together; a sample without the first of them is none of a reading. */
 static struct mean mean_of(const struct metering *m, enum metric_id metric, double *readings)
 {
     struct mean out = {0, 0};
@@ -93,7 +92,7 @@ static struct mean mean_of(const struct metering *m, enum metric_id metric, doub
     size_t last = SIZE_MAX;
     *readings = 0;
     for (size_t i = 0; v && read && i < m->s->at_ns.n; i++) {
-        if (isnan(read[i]) || (last != SIZE_MAX && read[i] == read[last])) continue;
+        if (isnan(read[i])) continue;
         if (last != SIZE_MAX && is_steady(m, i) && is_steady(m, last) && !isnan(v[i])) {
             double ns = (double)(time_of(m, i) - time_of(m, last));
             out = (struct mean){out.sum + v[i] * ns, out.n + ns};
@@ -112,7 +111,15 @@ static double most_of(const struct metering *m, enum metric_id metric)
     return most;
 }
 
-/* Of samples that found the card at work: an idle one lowers its clock and its link. */
+/* What it was when it was last read, not longer ago than it stands; NAN: unknown. */
+static double last_read(const struct metering *m, const double *v, size_t i)
+{
+    uint64_t now = m->s->at_ns.items[i];
+    while (v && i > 0 && isnan(v[i]) && now - m->s->at_ns.items[i - 1] < METRIC_GPU_HOLD_NS) i--;
+    return v ? v[i] : NAN;
+}
+
+/* Of readings while the card was at work: an idle one lowers its clock and its link. */
 static void under_load(const struct metering *m, struct gpu_metered *out)
 {
     const double *util = column(m, METRIC_GPU_UTIL), *reasons = column(m, METRIC_GPU_THROTTLE),
@@ -120,14 +127,15 @@ static void under_load(const struct metering *m, struct gpu_metered *out)
                  *link = column(m, METRIC_GPU_PCIE_LINK);
     struct mean power = {0, 0}, other = {0, 0}, speed = {0, 0}, lane = {0, 0};
     for (size_t i = 0; util && i < m->s->at_ns.n; i++) {
-        if (!is_steady(m, i) || !(util[i] > 0.05)) continue;
+        if (!is_steady(m, i) || !(last_read(m, util, i) > 0.05)) continue;
         if (reasons && !isnan(reasons[i])) {
             unsigned bits = (unsigned)reasons[i];
             power = (struct mean){power.sum + !!(bits & THROTTLE_POWER), power.n + 1};
             other = (struct mean){other.sum + !!(bits & THROTTLE_OTHER), other.n + 1};
         }
-        if (clock && most && most[i] > 0 && !isnan(clock[i]))
-            speed = (struct mean){speed.sum + clock[i] / most[i], speed.n + 1};
+        double fastest = last_read(m, most, i);
+        if (clock && fastest > 0 && !isnan(clock[i]))
+            speed = (struct mean){speed.sum + clock[i] / fastest, speed.n + 1};
         if (link && !isnan(link[i])) lane = (struct mean){lane.sum + link[i], lane.n + 1};
     }
     out->power_capped = value(power);

@@ -148,7 +148,7 @@ const char *derived_suggest(const char *name)
 struct point {
     double first, now, before; /* NAN: unknown */
     uint64_t before_ns;        /* when `before` was */
-    uint64_t seen_ns;          /* when the last known value was */
+    uint64_t seen_ns;          /* when the last known value was read */
 };
 
 struct deriver {
@@ -204,8 +204,14 @@ static void note_step(struct deriver *d)
         d->usual_ns = step;
 }
 
-/* A series that was not seen this time keeps its last known value and the time of it, so that the next rate is one over
- * the whole gap instead of none. */
+static bool is_held(const struct point *p, enum metric_id m, uint64_t now_ns)
+{
+    return m >= METRIC_GPU_UTIL && m <= METRIC_GPU_DRAM && metric_table[m].kind == METRIC_GAUGE &&
+           now_ns - p->seen_ns < METRIC_GPU_HOLD_NS;
+}
+
+/* A counter that was not seen this time keeps its last known value and the time of it, so that the next rate is one
+ * over the whole gap instead of none. */
 tare_status deriver_feed(struct deriver *d, const struct series_set *set, const struct sample *s,
                          tare_error *err)
 {
@@ -223,7 +229,7 @@ tare_status deriver_feed(struct deriver *d, const struct series_set *set, const 
             p->before_ns = p->seen_ns;
         }
         bool known = sample_get(s, i, &v) && isfinite(v);
-        p->now = known ? v : NAN;
+        if (known || !is_held(p, set->items.items[i].metric, s->at_ns)) p->now = known ? v : NAN;
         if (known) p->seen_ns = s->at_ns;
         if (known && isnan(p->first)) p->first = v;
     }
@@ -280,6 +286,11 @@ uint64_t derived_series_ns(const struct deriver *d, size_t series)
         return derived_step_ns(d);
     const struct point *p = &d->points.items[series];
     return p->before_ns && d->now_ns > p->before_ns ? d->now_ns - p->before_ns : 0;
+}
+
+bool derived_series_is_new(const struct deriver *d, size_t series)
+{
+    return series < d->points.n && d->points.items[series].seen_ns == d->now_ns;
 }
 
 bool derived_growth(const struct deriver *d, size_t series, double *out)
@@ -399,11 +410,36 @@ bool derived_at(const struct deriver *d, size_t index, const char *label, double
     return true;
 }
 
+static enum metric_id measured(size_t index)
+{
+    return index < ROWS ? rows[index].a : (enum metric_id)(index - ROWS);
+}
+
+bool derived_is_new(const struct deriver *d, size_t index)
+{
+    if (index >= ROWS + METRIC_COUNT) return false;
+    enum metric_id m = measured(index);
+    for (size_t k = 0; k < d->of[m].n; k++)
+        if (derived_series_is_new(d, d->of[m].items[k])) return true;
+    return false;
+}
+
 uint64_t derived_span_ns(const struct deriver *d, size_t index)
 {
     if (index >= ROWS + METRIC_COUNT) return 0;
-    enum metric_id m = index < ROWS ? rows[index].a : (enum metric_id)(index - ROWS);
-    return derived_series_ns(d, d->whole[m]);
+    enum metric_id m = measured(index);
+    uint64_t most = 0;
+    if (d->whole[m] != SIZE_MAX) return derived_series_ns(d, d->whole[m]);
+    for (size_t k = 0; k < d->of[m].n; k++) {
+        uint64_t one = derived_series_ns(d, d->of[m].items[k]);
+        if (derived_series_is_new(d, d->of[m].items[k]) && one > most) most = one;
+    }
+    return most;
+}
+
+bool derived_is_rate(size_t index)
+{
+    return index < ROWS + METRIC_COUNT && metric_table[measured(index)].kind == METRIC_COUNTER;
 }
 
 bool derived_value(const struct deriver *d, const char *name, const char *label, double *out)

@@ -17,6 +17,8 @@ extern const struct derived derived_table[]; /* those that are no metric themsel
  * that name. */
 const char *derived_unit(const char *name);
 const char *derived_metric_unit(enum metric_id m); /* of a metric as it is shown: counters as rates */
+bool derived_is_rate(
+    size_t index); /* made of what a counter grew by; false: of gauges. See derived_index() */
 /* The nearest name that there is; NULL: none is near. */
 const char *derived_suggest(const char *name);
 
@@ -37,6 +39,10 @@ bool derived_at(const struct deriver *d, size_t index, const char *label, double
 bool derived_value(const struct deriver *d, const char *name, const char *label, double *out);
 /* The same of one series of the set that was fed: a gauge as it is, a counter as its rate. */
 bool derived_series(const struct deriver *d, size_t series, double *out);
+/* Was it read for this sample? Gauges of GPUs stand for a while after they were (METRIC_GPU_HOLD_NS): no further
+ * readings. */
+bool derived_is_new(const struct deriver *d, size_t index);
+bool derived_series_is_new(const struct deriver *d, size_t series);
 /* The time that this value is of: of a counter that was not known at each sample more than the last step. */
 uint64_t derived_series_ns(const struct deriver *d, size_t series);
 uint64_t derived_span_ns(const struct deriver *d, size_t index); /* the same of a quantity as a whole */

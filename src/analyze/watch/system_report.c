@@ -9,6 +9,8 @@
 #include "core/stats.h"
 
 enum { KEPT_MAX = 4096 };
+/* A percentile is told where one reading or more is expected beyond it: the greatest of three is no 95th. */
+enum { P95_READINGS = 20, P99_READINGS = 100 };
 
 struct tally {
     uint64_t n, stride; /* every stride-th value is kept */
@@ -88,6 +90,7 @@ tare_status system_report_feed(struct system_report *r, const struct deriver *d,
         double v;
         if (i == r->all.n) s = vec_push(&r->all, none, err);
         if (s < 0 || (!is_derived && !is_reported(&set->items.items[series]))) continue;
+        if (is_derived ? !derived_is_new(d, i) : !derived_series_is_new(d, series)) continue;
         if (is_derived ? !derived_at(d, i, "", &v) : !derived_series(d, series, &v)) continue;
         double weight = is_derived ? step : fmax((double)derived_series_ns(d, series), 1);
         s = count(&r->all.items[i], v, (struct moment){weight, at_ns, derived_brief(d)}, err);
@@ -107,8 +110,8 @@ static void describe(struct run_metric *to, const struct tally *t, double *sorte
     memcpy(sorted, t->kept.items, t->kept.n * sizeof *sorted);
     stats_sort(sorted, t->kept.n);
     to->p50 = known_f64(stats_quantile_sorted(sorted, t->kept.n, 0.5));
-    to->p95 = known_f64(stats_quantile_sorted(sorted, t->kept.n, 0.95));
-    to->p99 = known_f64(stats_quantile_sorted(sorted, t->kept.n, 0.99));
+    if (t->n >= P95_READINGS) to->p95 = known_f64(stats_quantile_sorted(sorted, t->kept.n, 0.95));
+    if (t->n >= P99_READINGS) to->p99 = known_f64(stats_quantile_sorted(sorted, t->kept.n, 0.99));
 }
 
 /* What a row is of, without its numbers. */

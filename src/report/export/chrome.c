@@ -127,7 +127,16 @@ static int write_event(void *ctx, const struct trace_event *e)
 
 /* ---- GPUs ---- */
 
-enum { GPU_TRACK = 100000000 }; /* tracks go by numbers that no thread has */
+/* Tracks go by numbers that no thread has. */
+enum { GPU_TRACK = 100000000, SAMPLE_TRACK = 200000000 };
+
+static void write_track_name(struct chrome *c, uint32_t pid, uint32_t tid, const char *name)
+{
+    buf_printf(out(c), ",\n{\"ph\":\"M\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, pid, tid);
+    buf_add_str(out(c), ",\"name\":\"thread_name\",\"args\":{\"name\":");
+    text_json(out(c), name, strlen(name));
+    buf_add_str(out(c), "}}");
+}
 
 static tare_status write_gpu_track(void *ctx, const struct gpu_track *t)
 {
@@ -135,10 +144,7 @@ static tare_status write_gpu_track(void *ctx, const struct gpu_track *t)
     uint32_t pid = source_process(c->source, t->process)->pid;
     tare_status s = vec_push(&c->gpu_pids, pid, c->s->err);
     if (s != TARE_OK) return s;
-    buf_printf(out(c), ",\n{\"ph\":\"M\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, pid, GPU_TRACK + t->number);
-    buf_add_str(out(c), ",\"name\":\"thread_name\",\"args\":{\"name\":");
-    text_json(out(c), t->name, strlen(t->name));
-    buf_add_str(out(c), "}}");
+    write_track_name(c, pid, GPU_TRACK + t->number, t->name);
     return stream_poll(c->s);
 }
 
@@ -220,6 +226,28 @@ static tare_status write_point(void *ctx, uint32_t number, uint64_t at_ns, doubl
     buf_printf(out(c), ",\"pid\":%" PRIu32 ",\"name\":", source_process(c->source, 0)->pid);
     text_json(out(c), curve->name, strlen(curve->name));
     buf_printf(out(c), ",\"args\":{\"%s\":%.9g}}", curve->unit, value);
+    return stream_poll(c->s);
+}
+
+static tare_status write_sample_track(void *ctx, uint32_t number, const char *name)
+{
+    struct chrome *c = ctx;
+    tare_status s = begin_curve(ctx, number, name, "");
+    write_track_name(c, source_process(c->source, 0)->pid, SAMPLE_TRACK + number, name);
+    return s == TARE_OK ? stream_poll(c->s) : s;
+}
+
+static tare_status write_sample_bar(void *ctx, uint32_t number, const struct sample_bar *b)
+{
+    struct chrome *c = ctx;
+    buf_add_str(out(c), ",\n{\"ph\":\"X\"");
+    add_time(c, b->start);
+    add_us(c, ",\"dur\":", b->end - b->start);
+    buf_printf(out(c),
+               ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"name\":", source_process(c->source, 0)->pid,
+               SAMPLE_TRACK + number);
+    text_json(out(c), b->text, strlen(b->text));
+    buf_printf(out(c), ",\"args\":{\"%s\":%.9g}}", *b->unit ? b->unit : "value", b->value);
     return stream_poll(c->s);
 }
 
@@ -317,7 +345,8 @@ static tare_status write_all(struct chrome *c, struct trace *t, const struct sam
     if (status == TARE_OK && src->has_gpu)
         status = gpu_bars(src, &(struct gpu_bars_to){c, write_gpu_track, write_gpu_bar}, c->s->err);
     if (status == TARE_OK && samples && src->n_processes) {
-        struct sample_curves_to to = {c, begin_curve, write_point, write_sample_mark};
+        struct sample_curves_to to = {
+            c, begin_curve, write_point, write_sample_track, write_sample_bar, write_sample_mark};
         status = sample_curves(samples, t, &to, c->s->err);
     }
     buf_add_str(out(c), "\n]}\n");

@@ -412,6 +412,27 @@ static tare_status write_point(void *ctx, uint32_t number, uint64_t at_ns, doubl
     return send_sampled(p, p->curve_tracks + number, at_ns);
 }
 
+static tare_status send_sample_track(void *ctx, uint32_t number, const char *name)
+{
+    struct perfetto *p = ctx;
+    wire_add_uint(&p->message, TRACK_UUID, p->curve_tracks + number);
+    field_text(&p->message, TRACK_NAME, name);
+    wire_add_uint(&p->message, TRACK_PARENT, 1);
+    wire_add_message(&p->packet, PACKET_TRACK_DESCRIPTOR, &p->message);
+    return send_packet(p, 1, 0);
+}
+
+static tare_status write_sample_bar(void *ctx, uint32_t number, const struct sample_bar *b)
+{
+    struct perfetto *p = ctx;
+    wire_add_uint(&p->message, EVENT_TYPE, TYPE_SLICE_BEGIN);
+    field_text(&p->message, EVENT_NAME, b->text);
+    tare_status s = send_sampled(p, p->curve_tracks + number, b->start);
+    if (s != TARE_OK) return s;
+    wire_add_uint(&p->message, EVENT_TYPE, TYPE_SLICE_END);
+    return send_sampled(p, p->curve_tracks + number, b->end);
+}
+
 static tare_status write_sample_mark(void *ctx, uint64_t at_ns, const char *text)
 {
     struct perfetto *p = ctx;
@@ -424,8 +445,9 @@ static tare_status write_sample_mark(void *ctx, uint64_t at_ns, const char *text
 static tare_status write_samples(struct perfetto *p, struct trace *t, const struct samples *samples)
 {
     p->curve_tracks = UINT64_C(1) << 40;
-    return sample_curves(
-        samples, t, &(struct sample_curves_to){p, begin_curve, write_point, write_sample_mark}, p->s->err);
+    struct sample_curves_to to = {
+        p, begin_curve, write_point, send_sample_track, write_sample_bar, write_sample_mark};
+    return sample_curves(samples, t, &to, p->s->err);
 }
 
 static tare_status write_all(struct perfetto *p, struct trace *t, const struct samples *samples)

@@ -214,6 +214,7 @@ static void metric_cells(struct table *t, const struct run_metric *m)
     const char *unit = processors || !m->unit ? "" : m->unit;
     cell_text(t, m->metric);
     cell_text(t, m->label && *m->label ? m->label : "");
+    cell(t, "", (struct known_f64){m->samples.known, (double)m->samples.v});
     cell(t, unit, m->mean);
     cell(t, unit, m->p50);
     cell(t, unit, m->p95);
@@ -229,11 +230,11 @@ static bool of_program(const struct run_metric *m)
 
 static void write_metrics(struct stream *s, const struct run_watch *watch, bool program)
 {
-    static const struct table_column heads[] = {{"metric", true}, {"of", true},   {"mean", false},
-                                                {"p50", false},   {"p95", false}, {"max", false},
-                                                {"after", false}};
+    static const struct table_column heads[] = {{"metric", true}, {"of", true},    {"readings", false},
+                                                {"mean", false},  {"p50", false},  {"p95", false},
+                                                {"max", false},   {"after", false}};
     struct table t;
-    table_init(&t, heads, 7);
+    table_init(&t, heads, 8);
     for (size_t i = 0; i < watch->metrics.n; i++)
         if (is_shown(watch->metrics.at[i]) && of_program(watch->metrics.at[i]) == program)
             metric_cells(&t, watch->metrics.at[i]);

@@ -120,6 +120,13 @@ static void put_times(struct json *j, const struct timeline *t)
     json_array_end(j);
 }
 
+/* A rate is of all the time since its counter was read before, a gauge of the moment only. */
+static bool is_rate(const struct timeline *t, size_t column)
+{
+    if (column < t->derived) return derived_is_rate(column);
+    return metric_table[t->s->set.items.items[column - t->derived].metric].kind == METRIC_COUNTER;
+}
+
 /* Most of a machine's counters never move: one number says all of such a column. */
 static bool is_constant(const struct timeline *t, size_t column, double *out)
 {
@@ -127,6 +134,7 @@ static bool is_constant(const struct timeline *t, size_t column, double *out)
     for (size_t p = 0; p < t->points; p++) {
         const struct cell *c = cell_at(t, column, p);
         double mean = cell_mean(c);
+        if (!c->known && any && !is_rate(t, column)) return false; /* a gap stays one */
         if (!c->known) continue;
         if (any && !(mean == *out && c->peak == *out)) return false;
         *out = mean;

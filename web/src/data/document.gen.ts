@@ -875,19 +875,19 @@ export interface Metric {
   label?: string | null;
   /** 1, s, B, B/s, 1/s, W, C, Hz. */
   unit?: string | null;
-  /** In which it was known. */
+  /** Readings that the numbers are made of; between them a value may have been greater or less. */
   samples?: number | null;
   /** Over the samples. */
   mean?: number | null;
   /** Least. */
   min?: number | null;
-  /** Greatest. */
+  /** Greatest that was read. */
   max?: number | null;
   /** Median. */
   p50?: number | null;
-  /** 95th percentile. */
+  /** 95th percentile; null below 20 readings. */
   p95?: number | null;
-  /** 99th percentile. */
+  /** 99th percentile; null below 100 readings. */
   p99?: number | null;
   /** When it was greatest, from the start, s. */
   at_max_s?: number | null;

@@ -175,12 +175,12 @@ function Phases(props: { phases: Phase[] }) {
 function metricRow(m: WatchMetric): (string | null)[] {
   const f = formatOf(m.metric, m.unit);
   const cell = (v: number | null | undefined) => (isKnown(v) ? f(v) : null);
-  return [seriesName(m), cell(m.mean), cell(m.p50), cell(m.p95), cell(m.max), isKnown(m.at_max_s) ? seconds(m.at_max_s) : null];
+  return [seriesName(m), isKnown(m.samples) ? count(m.samples) : null, cell(m.mean), cell(m.p50), cell(m.p95), cell(m.max), isKnown(m.at_max_s) ? seconds(m.at_max_s) : null];
 }
 
 function Metrics(props: { watch: Watch }) {
   const { metrics } = props.watch;
-  const columns = [{ title: "metric", text: true }, ...["mean", "median", "p95", "most", "when"].map((title) => ({ title }))];
+  const columns = [{ title: "metric", text: true }, ...["readings", "mean", "median", "p95", "most", "when"].map((title) => ({ title }))];
   if (!metrics.length) return <Empty>No probe saw anything during this run.</Empty>;
   return (
     <details>
