@@ -8,6 +8,8 @@
  * code below; `now` is the end as it was read, 0: read it. */
 TARE_API void tare_begin_at_(tare_scope *scope, tare_site *site, const char *sp);
 TARE_API void tare_end_at_(tare_scope *scope, uint64_t now);
+/* As tare_pause(), of one that waits already, since when is not known: its thread went on without a word. */
+TARE_API void tare_paused_(tare_scope *scope);
 
 /* What the code below reads and writes in the library's memory. A library that lays it out otherwise has another
  * number here, never says `run` with ours, and is called for every scope: so does a program built with this header

@@ -240,6 +240,12 @@ static void pause_from(struct strand *s, size_t bottom)
     for (size_t i = s->n; i-- > bottom;) tare_pause(&s->open[i].scope);
 }
 
+/* That another task runs is seen when it opens or ends a scope; when this one stopped is not known. */
+static void left_already(struct strand *s)
+{
+    for (size_t i = s->n; i--;) tare_paused_(&s->open[i].scope);
+}
+
 /* What a task waits is part of its scopes; what the reader of a generator does between two steps is not
  * part of those. */
 static void resume_from(struct strand *s, size_t bottom, bool wait_counts)
@@ -261,7 +267,7 @@ static struct strand *strand_switch(PyObject *runner)
 {
     struct strand *from = mine->on, *to = strand_of(runner);
     if (!to) return NULL;
-    if (from != &mine->base) pause_from(from, 0);
+    if (from != &mine->base) left_already(from);
     mine->on = to;
     if (to != &mine->base) resume_from(to, 0, true);
     strand_leave(from, mine->on_address);

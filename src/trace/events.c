@@ -29,7 +29,8 @@ struct play {
     size_t next_pauses;     /* of the thread's CHUNK_PAUSES */
     uint64_t told_at, told; /* the next event that is told of, and what; told 0: none */
     uint64_t now_told;      /* of the event being played; 0: nothing */
-    struct map_u64 waiting; /* number of a pause, twice -> when the call began; that + 1 -> when it paused */
+    struct map_u64
+        waiting; /* number of a pause, twice -> when the call began; that + 1 -> when it paused << 1 | noticed late */
     tare_status status;
 };
 
@@ -42,12 +43,13 @@ static void deliver(struct play *p, unsigned kind, unsigned flags, uint32_t site
 }
 
 /* A pause begins: from when on the call runs is kept until it goes on. */
-static __attribute__((noinline)) unsigned note_pause(struct play *p, uint32_t number)
+static __attribute__((noinline)) unsigned note_pause(struct play *p, uint32_t number, bool late)
 {
+    uint64_t paused = p->e.time_ns << 1 | late;
     tare_status s = map_u64_put(&p->waiting, 2 * (uint64_t)number, p->e.began_ns, p->err);
-    if (s == TARE_OK) s = map_u64_put(&p->waiting, 2 * (uint64_t)number + 1, p->e.time_ns, p->err);
+    if (s == TARE_OK) s = map_u64_put(&p->waiting, 2 * (uint64_t)number + 1, paused, p->err);
     if (s != TARE_OK) p->status = s;
-    return TRACE_PAUSED;
+    return TRACE_PAUSED | (late ? TRACE_LATE : 0u);
 }
 
 /* A call goes on. One whose pause is not in the record is a call like any other. */
@@ -58,8 +60,8 @@ static __attribute__((noinline)) unsigned note_resume(struct play *p, uint32_t n
         !map_u64_remove(&p->waiting, 2 * (uint64_t)number + 1, &paused))
         return 0;
     p->e.pause = number;
-    p->e.began_ns = waited ? began : p->e.time_ns - (paused - began);
-    return TRACE_RESUMED | (waited ? TRACE_WAITED : 0u);
+    p->e.began_ns = waited ? began : p->e.time_ns - ((paused >> 1) - began);
+    return TRACE_RESUMED | (waited ? TRACE_WAITED : 0u) | (paused & 1 ? TRACE_LATE : 0u);
 }
 
 static inline void begin(struct play *p, uint32_t site, unsigned flags)
@@ -82,7 +84,7 @@ static inline void end(struct play *p, unsigned flags)
     p->e.began_ns = p->began[p->depth];
     if (p->now_told) {
         p->e.pause = (uint32_t)(p->now_told >> 1);
-        flags |= note_pause(p, p->e.pause);
+        flags |= note_pause(p, p->e.pause, p->now_told & 1);
     }
     deliver(p, TRACE_END, flags, p->stack[p->depth]);
 }

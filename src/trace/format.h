@@ -139,6 +139,7 @@ enum { SITE_NAME_MAX = 1024, SITE_FILE_MAX = 1024 };
 /* RAW_RESUME says of the BEGIN in the next slot which pause it ends; an END that is a pause has its number. Both
  * have it in place of a site. */
 enum raw_kind { RAW_BEGIN = 1, RAW_END = 2, RAW_COUNT = 3, RAW_MARK = 4, RAW_RESUME = 5 };
+/* WAITED: of a RAW_RESUME that the wait is part of the call; of a pause that it was noticed late. */
 enum { RAW_FLAG_WEIGHED = 1, RAW_FLAG_ABANDONED = 2, RAW_FLAG_PAUSED = 4, RAW_FLAG_WAITED = 8 };
 
 struct raw_event {

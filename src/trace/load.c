@@ -236,6 +236,7 @@ static tare_status load_pauses(struct trace *t, const struct stored *stored, str
     tare_status s = thread_of(t, stored->process, (uint32_t)thread, &at, err);
     if (s != TARE_OK) return s;
     struct events_chunk chunk = {.stored = *stored, .seq = seq, .n_events = stored->plain_bytes};
+    t->threads.items[at].pub.waits = true;
     return vec_push(&t->threads.items[at].pauses, chunk, err);
 }
 

@@ -42,6 +42,7 @@ struct trace_thread {
     const char *name;
     uint64_t events;  /* begin, end, count and mark events that trace_events() will deliver */
     uint64_t dropped; /* not recorded: ring full, disk full, limit reached */
+    bool waits;       /* some of its scopes may be paused */
 };
 
 struct trace_loss {
@@ -65,6 +66,7 @@ enum trace_event_flags {
     TRACE_RESUMED = 8,   /* BEGIN: no new call */
     TRACE_WAITED =
         16, /* with TRACE_RESUMED: the time since then is part of the call (a task, not a generator) */
+    TRACE_LATE = 32, /* PAUSED, RESUMED: noticed only when the thread's next scope began or ended (asyncio) */
 };
 
 struct trace_event {

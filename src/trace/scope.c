@@ -338,11 +338,12 @@ static void node_record(struct thread *t, struct node *n, uint64_t ticks)
     if (n->flags & NODE_IN_PAIR) weigh_pair_end(t, n, ticks);
 }
 
-static void pop(struct thread *t, struct scope *s, uint64_t now, uint32_t pause)
+/* how: what the event log says of it: that it ends, or that it waits. */
+static void pop(struct thread *t, struct scope *s, uint64_t now, uint64_t how)
 {
     if (t->mode & TARE_EVENTS) {
         struct raw_event *e = reserve(t, 1);
-        if (e) publish(e, raw_what(RAW_END, pause ? RAW_FLAG_PAUSED : 0, 0, 0, pause), now);
+        if (e) publish(e, how, now);
     }
     frame_close(t, &t->hot.stack[thread_depth(t)]);
     s->tag = 0;
@@ -360,7 +361,7 @@ void tare_end_at_(tare_scope *scope, uint64_t now)
         weigh_end(t, n, ticks);
     else if (n)
         node_record(t, n, ticks);
-    pop(t, s, now, 0);
+    pop(t, s, now, raw_what(RAW_END, 0, 0, 0, 0));
 }
 
 void tare_end(tare_scope *scope)
@@ -374,7 +375,7 @@ void tare_end(tare_scope *scope)
 
 /* ---- scopes that wait ---- */
 
-void tare_pause(tare_scope *scope)
+static void pause_scope(tare_scope *scope, unsigned flags)
 {
     struct scope *s = (struct scope *)(void *)scope;
     struct thread *t = self_thread();
@@ -385,8 +386,18 @@ void tare_pause(tare_scope *scope)
     if (n) n->flags &= ~(uint32_t)NODE_IN_PAIR;
     s->held = now > s->start ? now - s->start : 0;
     if (!++t->pauses) t->pauses = 1;
-    pop(t, s, now, t->pauses);
+    pop(t, s, now, raw_what(RAW_END, RAW_FLAG_PAUSED | flags, 0, 0, t->pauses));
     s->how = (uint64_t)thread_epoch(t) << 32 | t->pauses;
+}
+
+void tare_pause(tare_scope *scope)
+{
+    pause_scope(scope, 0);
+}
+
+void tare_paused_(tare_scope *scope)
+{
+    pause_scope(scope, RAW_FLAG_WAITED);
 }
 
 void tare_resume(tare_scope *scope, int wait_counts)

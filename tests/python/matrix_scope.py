@@ -241,6 +241,30 @@ class Functions(Recorded):
 
 
 class Tasks(Recorded):
+    def test_overlapping_requests_are_equal_bars_and_nothing_else(self):
+        """That a task went to sleep is noticed late: of the eight one seemed to run all the time, seven hardly at all."""
+
+        async def request():
+            with tare.scope("request"):
+                with tare.scope("parse"):
+                    pass
+                await asyncio.sleep(0.05)
+
+        async def main():
+            await asyncio.gather(*(request() for _ in range(8)))
+
+        asyncio.run(main())
+        self.counts()
+        out = self.trace + ".json"
+        _command.call("export", "-f", "chrome", "-o", out, self.trace)
+        with open(out) as f:
+            events = json.load(f)["traceEvents"]
+        begun, ended = ({e["id2"]["local"]: e["ts"] for e in events if e["ph"] == ph} for ph in "be")
+        self.assertEqual((len(begun), begun.keys()), (8, ended.keys()))
+        self.assertGreaterEqual(min(ended[k] - begun[k] for k in begun), 49_000)  # each has all of its sleep
+        on_thread = [e["name"] for e in events if e["ph"] == "B"]
+        self.assertEqual(on_thread, ["parse"] * 8)
+
     def test_tasks_do_not_mix(self):
         async def work(n):
             with tare.scope("task%d" % n):

@@ -102,9 +102,9 @@ static inline struct fixture *fix_new(void)
     f->processes[1].command = "./app child";
     f->processes[1].start_ns = 1000;
     f->processes[1].closed = false;
-    f->threads[0] = (struct trace_thread){0, 100, "app", 0, 0};
-    f->threads[1] = (struct trace_thread){0, 102, "", 0, 0};
-    f->threads[2] = (struct trace_thread){1, 101, "worker \"x\"", 0, 0};
+    f->threads[0] = (struct trace_thread){0, 100, "app", 0, 0, false};
+    f->threads[1] = (struct trace_thread){0, 102, "", 0, 0, false};
+    f->threads[2] = (struct trace_thread){1, 101, "worker \"x\"", 0, 0, false};
     f->repeat = 1;
     fix_add(f, (struct trace_event){.time_ns = 1000, .site = SITE_MAIN, .kind = TRACE_BEGIN});
     fix_add(f, (struct trace_event){

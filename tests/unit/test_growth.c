@@ -95,6 +95,32 @@ static double ten_kb_a_call(double t, struct rng *r)
     (void)r;
     return floor(t * 10 * 10000 / 135168) * 135168 / MIB;
 }
+/* A data set is built, and then used: the later, the more it looks like a leak. */
+static double build_until;
+static double building(double t, struct rng *r)
+{
+    return 40 * fmin(t, build_until) + 0.3 * noise(r);
+}
+/* Leaks from the middle on. */
+static double late_leak(double t, struct rng *r)
+{
+    return 4 * fmax(0, t - 10) + 0.3 * noise(r);
+}
+/* 100 KiB a second below noise of a tenth of that. */
+static double slow_leak(double t, struct rng *r)
+{
+    return 0.1 * t + 0.01 * noise(r);
+}
+/* Freed pieces that cannot be given back: ever fewer. */
+static double fragments(double t, struct rng *r)
+{
+    return 30 * (1 - exp(-t / 3)) + 0.3 * noise(r);
+}
+/* A cache with a limit, full at two thirds. */
+static double cache(double t, struct rng *r)
+{
+    return fmin(6 * t, 80) + 0.3 * noise(r);
+}
 /* Drifts without aim: what was kept is let go of at another time. */
 static double level;
 static double walk(double t, struct rng *r)
@@ -180,6 +206,14 @@ static void how_often_it_is_wrong(void **state)
     assert_in_range(growing_of_400(walk), 0, 24);
     assert_int_equal(growing_of_400(leak), 400);
     assert_int_equal(growing_of_400(leaking_saw), 400);
+    assert_int_equal(growing_of_400(slow_leak), 400);
+    for (build_until = 10; build_until < 17.2; build_until += 0.5)
+        assert_int_equal(growing_of_400(building), 0);
+    build_until = 20; /* to the end: nothing tells it from a leak, so that no text may say that it is one */
+    assert_int_equal(growing_of_400(building), 400);
+    assert_int_equal(growing_of_400(fragments), 0);
+    assert_int_equal(growing_of_400(cache), 0);
+    assert_in_range(growing_of_400(late_leak), 380, 400);
 }
 
 static void few_samples_are_refused(void **state)

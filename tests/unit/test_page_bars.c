@@ -62,6 +62,13 @@ static void the_longest_are_kept(void **state)
     free(f);
 }
 
+static size_t count_of(const struct buf *text, const char *what)
+{
+    size_t n = 0;
+    for (const char *at = text->data; (at = strstr(at, what)); at++) n++;
+    return n;
+}
+
 /* Begins at 1000, runs to 1100, waits, runs from 1500 to 1600, waits, runs from 2000 to 2100. */
 static void a_call_that_waited_is_whole(void **state)
 {
@@ -71,7 +78,7 @@ static void a_call_that_waited_is_whole(void **state)
     (void)state;
     f->n_events = 0;
     memset(f->threads, 0, sizeof f->threads);
-    f->threads[0] = (struct trace_thread){0, 100, "app", 0, 0};
+    f->threads[0] = (struct trace_thread){0, 100, "app", 0, 0, false};
     f->threads[1].name = f->threads[2].name = "";
     for (uint32_t i = 0; i < 3; i++) {
         e.kind = TRACE_BEGIN;
@@ -101,6 +108,52 @@ static void a_call_that_waited_is_whole(void **state)
         assert_int_equal(tasks->bars.items[i].depth, 0);
     }
     page_bars_release(&b);
+    free(f);
+}
+
+/* The same, but that it waited was noticed only by the next scope of the thread: how long it ran is not known. */
+static void what_ran_until_nobody_knows_is_no_bar(void **state)
+{
+    struct fixture *f = fix_new();
+    struct page_bars b;
+    struct export_input in = {.source = &f->source};
+    struct trace_event e = {.site = SITE_STEP, .began_ns = 1000},
+                       within = {.site = SITE_MAIN, .time_ns = 1510};
+    (void)state;
+    f->n_events = 0;
+    memset(f->threads, 0, sizeof f->threads);
+    f->threads[0] = (struct trace_thread){0, 100, "app", 0, 0, true};
+    f->threads[1].name = f->threads[2].name = "";
+    for (uint32_t i = 0; i < 3; i++) {
+        e.kind = TRACE_BEGIN;
+        e.time_ns = 1000 + 500 * i;
+        e.flags = i ? TRACE_RESUMED | TRACE_WAITED | TRACE_LATE : 0;
+        e.pause = i;
+        fix_add(f, e);
+        for (int k = 0; k < 2 && i == 1; k++) {
+            within.kind = k ? TRACE_END : TRACE_BEGIN;
+            within.time_ns = within.began_ns = 1510;
+            fix_add(f, within);
+        }
+        e.kind = TRACE_END;
+        e.time_ns += 100;
+        e.flags = i < 2 ? TRACE_PAUSED | TRACE_LATE : 0;
+        e.pause = i < 2 ? i + 1 : 0;
+        fix_add(f, e);
+    }
+    assert_int_equal(page_bars_gather(&b, &f->source, 0, NULL), TARE_OK);
+    assert_int_equal(b.lanes.n, 2);
+    assert_int_equal(b.lanes.items[0].bars.n, 1); /* what was called in it */
+    assert_int_equal(b.lanes.items[1].bars.n, 1); /* the call as a whole */
+    assert_int_equal(b.lanes.items[1].bars.items[0].length, 1100);
+    page_bars_release(&b);
+    struct buf got = fix_export(&export_chrome, &in);
+    assert_int_equal(count_of(&got, "\"ph\":\"B\""), 1);
+    assert_int_equal(count_of(&got, "\"ph\":\"E\""), 1);
+    assert_int_equal(count_of(&got, "\"ph\":\"b\""), 1);
+    assert_non_null(strstr(got.data, "\"ph\":\"b\",\"cat\":\"task\",\"ts\":1.000"));
+    assert_non_null(strstr(got.data, "\"ph\":\"e\",\"cat\":\"task\",\"ts\":2.100"));
+    buf_release(&got);
     free(f);
 }
 
@@ -244,6 +297,7 @@ int main(void)
         cmocka_unit_test(scopes_are_bars_in_order),
         cmocka_unit_test(the_longest_are_kept),
         cmocka_unit_test(a_call_that_waited_is_whole),
+        cmocka_unit_test(what_ran_until_nobody_knows_is_no_bar),
         cmocka_unit_test_setup_teardown(kernels_know_their_calls, set_up, tear_down),
         cmocka_unit_test_setup_teardown(marks_of_both_kinds_keep_their_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_document_is_json, set_up, tear_down),

@@ -123,12 +123,13 @@ static void tell_leak(struct judging *j, const struct run_case *c, const struct 
     static const struct finding_rule row = {
         .id = "memory.leak",
         .severity = "warn",
-        .action = "watch it longer: a cache stops growing, a leak does not; then look at what is kept alive",
+        .action = "watch it longer: data that is built up is there at last, a cache fills, a leak does neither; "
+                  "then look at what is kept alive",
     };
     j->rule = &row;
-    struct run_finding *f = finding_start(j, c, "memory grows without end: %s from %s to %s, %s per second",
-                                          show_bytes(g->rise).s, show_time(g->from * 1e9).s,
-                                          show_time(g->to * 1e9).s, show_bytes(g->rate).s);
+    struct run_finding *f = finding_start(
+        j, c, "memory grew by %s from %s to %s, %s per second, and was not flat at the end",
+        show_bytes(g->rise).s, show_time(g->from * 1e9).s, show_time(g->to * 1e9).s, show_bytes(g->rate).s);
     finding_numbers(j, f, {"from_s", g->from}, {"to_s", g->to}, {"grown_bytes", g->rise});
     finding_estimate(j, f, "bytes_per_second",
                      (struct run_estimate){true, g->rate, known_f64(g->lo), known_f64(g->hi)});

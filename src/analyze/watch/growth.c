@@ -15,9 +15,10 @@ enum { RISES = GROWTH_PARTS - 1 };
 /* Less than this is no growth however steadily it comes: allocators take memory in pieces of that size. */
 #define RISE_LEAST 262144.0
 #define RISE_SHARE 0.001 /* of what is held */
-/* What the middle of the rises would make: so much of it must be there in all, and in the later half. A saw gives back
- * what it took, a cache that fills takes ever less. */
+/* What the middle of the rises would make: so much of it must be there in all, in the later half, and in the last rise.
+ * A saw gives back what it took, a cache that fills takes ever less, data that is built up is there at last. */
 #define TYPICAL_SHARE 0.5
+#define GIVEN_SHARE 0.1 /* of what was taken since the first third */
 
 struct parts {
     double at[GROWTH_PARTS], least[GROWTH_PARTS];
@@ -49,13 +50,14 @@ static tare_status check(const struct growth_series *x, tare_error *err)
 }
 
 /* Without the first third, in which programs load and warm up, and without what is given back at the end: up to a tenth
- * of the samples after the greatest of all. Whoever ends gives back everything. */
+ * of the samples after the greatest of all, if the last is clearly below it. Whoever ends gives back everything. */
 static struct growth_series looked_at(const struct growth_series *x)
 {
     size_t top = 0, from = x->n / 3;
     for (size_t i = 1; i < x->n; i++)
         if (x->value[i] >= x->value[top]) top = i;
-    size_t end = top + 1 + x->n / 10 >= x->n ? top + 1 : x->n;
+    bool given_back = x->value[top] - x->value[x->n - 1] > GIVEN_SHARE * (x->value[top] - x->value[from]);
+    size_t end = given_back && top + 1 + x->n / 10 >= x->n ? top + 1 : x->n;
     return (struct growth_series){x->at + from, x->value + from, end - from};
 }
 
@@ -80,7 +82,8 @@ static const char *verdict_of(const struct growth *g, const struct parts *p)
     double typical = TYPICAL_SHARE * g->rate, late = p->least[last] - p->least[half], jump = 0;
     for (size_t i = 0; i < last; i++) jump = fmax(jump, p->least[i + 1] - p->least[i]);
     bool all = g->rise - jump >= least && g->rise >= typical * span; /* jump: something was loaded */
-    if (g->lo > 0 && all && late >= typical * (p->at[last] - p->at[half])) return "growing";
+    bool to_the_end = p->least[last] - p->least[last - 1] >= typical * (p->at[last] - p->at[last - 1]);
+    if (g->lo > 0 && all && late >= typical * (p->at[last] - p->at[half]) && to_the_end) return "growing";
     return g->lo <= 0 && g->hi * span < least ? "steady" : "inconclusive";
 }
 

@@ -100,6 +100,7 @@ static int write_event(void *ctx, const struct trace_event *e)
     tare_status s = lanes_event(&c->lanes, e, &step, c->s->err);
     if (s != TARE_OK) return s;
     if (step.change != LANE_NOTHING) write_bar(c, &step);
+    if (step.hidden) return stream_poll(c->s);
     switch (e->kind) {
     case TRACE_BEGIN:
         begin_event(c, ",\n{\"ph\":\"B\"", e);
@@ -329,7 +330,8 @@ static tare_status write_thread(struct chrome *c, uint32_t i)
     memset(c->sums, 0, c->source->n_sites * sizeof *c->sums);
     c->tid = t->tid;
     lanes_clear(&c->lanes);
-    tare_status status = source_events(c->source, i, write_event, c, c->s->err);
+    tare_status status = lanes_look(&c->lanes, c->source, i, c->s->err);
+    if (status == TARE_OK) status = source_events(c->source, i, write_event, c, c->s->err);
     for (struct lane_step step; status == TARE_OK && lanes_unended(&c->lanes, &step);) write_bar(c, &step);
     return status;
 }

@@ -7,12 +7,31 @@ void lanes_release(struct lanes *l)
     vec_release(&l->all);
     vec_release(&l->scopes);
     map_u64_release(&l->waiting);
+    map_u64_release(&l->hidden);
+    vec_release(&l->looked);
 }
 
 void lanes_clear(struct lanes *l)
 {
     lanes_release(l);
-    *l = (struct lanes){.waiting = MAP_U64_INIT};
+    *l = (struct lanes){.waiting = MAP_U64_INIT, .hidden = MAP_U64_INIT};
+}
+
+static int look(void *ctx, const struct trace_event *e)
+{
+    struct lanes *l = ctx;
+    if (e->kind == TRACE_BEGIN) return vec_push(&l->looked, l->begins++, l->err);
+    if (e->kind != TRACE_END || !l->looked.n) return TARE_OK;
+    uint64_t begin = l->looked.items[--l->looked.n];
+    return e->flags & TRACE_LATE ? map_u64_put(&l->hidden, begin, 1, l->err) : TARE_OK;
+}
+
+tare_status lanes_look(struct lanes *l, const struct event_source *s, uint32_t thread, tare_error *err)
+{
+    l->err = err;
+    tare_status st = source_thread(s, thread)->waits ? source_events(s, thread, look, l, err) : TARE_OK;
+    l->begins = 0;
+    return st;
 }
 
 /* The innermost bar around the scope that begins, if another fits into it: all open bars of its lane are around it,
@@ -48,16 +67,19 @@ static tare_status lane_for(struct lanes *l, uint64_t began_ns, uint32_t *out, t
 static tare_status on_begin(struct lanes *l, const struct trace_event *e, struct lane_step *out,
                             tare_error *err)
 {
-    struct lane_scope scope = {0, e->began_ns};
+    struct lane_scope scope = {.began_ns = e->began_ns};
     uint64_t lane;
+    scope.hidden = e->flags & TRACE_LATE || map_u64_find(&l->hidden, l->begins);
+    l->begins++;
     if (e->flags & TRACE_RESUMED && map_u64_remove(&l->waiting, e->pause, &lane)) {
         scope.lane = out->lane = (uint32_t)lane;
     } else if (e->flags & TRACE_WAITED) {
         tare_status s = lane_for(l, e->began_ns, &scope.lane, err);
         if (s != TARE_OK) return s;
         l->all.items[scope.lane - 1].open++;
-        *out = (struct lane_step){LANE_BEGIN, scope.lane, e->site, e->began_ns};
+        *out = (struct lane_step){LANE_BEGIN, scope.lane, e->site, e->began_ns, false};
     }
+    out->hidden = scope.hidden;
     return vec_push(&l->scopes, scope, err);
 }
 
@@ -65,7 +87,7 @@ static void bar_end(struct lanes *l, uint32_t lane, uint32_t site, struct lane_s
 {
     l->all.items[lane - 1].open--;
     l->all.items[lane - 1].last_ns = l->now_ns;
-    *out = (struct lane_step){LANE_END, lane, site, l->now_ns};
+    *out = (struct lane_step){LANE_END, lane, site, l->now_ns, out->hidden};
 }
 
 tare_status lanes_event(struct lanes *l, const struct trace_event *e, struct lane_step *out, tare_error *err)
@@ -76,6 +98,7 @@ tare_status lanes_event(struct lanes *l, const struct trace_event *e, struct lan
     if (e->kind != TRACE_END || !l->scopes.n) return TARE_OK;
     uint32_t lane = l->scopes.items[--l->scopes.n].lane;
     out->lane = lane;
+    out->hidden = l->scopes.items[l->scopes.n].hidden;
     if (!lane) return TARE_OK;
     if (e->flags & TRACE_PAUSED)
         return map_u64_put(&l->waiting, e->pause, (uint64_t)e->site << 32 | lane, err);

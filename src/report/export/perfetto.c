@@ -245,7 +245,7 @@ static int write_event(void *ctx, const struct trace_event *e)
     struct lane_step step;
     tare_status s = lanes_event(&p->lanes, e, &step, p->s->err);
     if (s == TARE_OK && step.change != LANE_NOTHING) s = write_bar(p, &step, e);
-    if (s != TARE_OK) return s;
+    if (s != TARE_OK || step.hidden) return s;
     if (e->kind == TRACE_COUNT && !p->counter_track[e->site]) send_counter_track(p, e->site);
     wire_add_uint(&p->packet, PACKET_TIMESTAMP, e->time_ns);
     unsigned flags = begin_sequence(p);
@@ -273,7 +273,8 @@ static tare_status write_thread(struct perfetto *p, uint32_t i)
     p->begun = false;
     lanes_clear(&p->lanes);
     vec_clear(&p->lane_tracks);
-    tare_status s = source_events(p->source, i, write_event, p, p->s->err);
+    tare_status s = lanes_look(&p->lanes, p->source, i, p->s->err);
+    if (s == TARE_OK) s = source_events(p->source, i, write_event, p, p->s->err);
     for (struct lane_step step; s == TARE_OK && lanes_unended(&p->lanes, &step);)
         s = write_bar(p, &step, NULL);
     return s;

@@ -19,11 +19,13 @@ struct open_scope {
     uint32_t lane, site; /* lane: of tasks, from 1 up; 0: none */
     uint16_t depth;
     uint8_t flags;
+    bool late; /* goes on since a time that is not known */
 };
 
 struct waiting { /* a call that is not running now */
     uint64_t start, end;
     uint16_t depth;
+    bool known; /* how long it ran */
 };
 
 struct task_lane {
@@ -254,13 +256,14 @@ static tare_status begin_scope(struct gathering *g, const struct trace_event *e,
     struct waiting first;
     bool found = false;
     tare_status s = TARE_OK;
+    scope.late = e->flags & TRACE_LATE;
     scope.flags = e->flags & TRACE_WEIGHED ? PAGE_WEIGHED : 0;
     if (e->flags & TRACE_RESUMED) s = take_wait(g, e->pause, &first, &found);
     if (found) scope.depth = first.depth;
     if (s == TARE_OK && step->change == LANE_BEGIN) {
         s = begin_task(g, step, &scope.depth);
         first.depth = scope.depth;
-        if (s == TARE_OK && found) s = put_slice(g, step->lane, e->site, &first);
+        if (s == TARE_OK && found && first.known) s = put_slice(g, step->lane, e->site, &first);
     }
     return s == TARE_OK ? vec_push(&g->scopes, scope, g->err) : s;
 }
@@ -269,13 +272,15 @@ static tare_status end_scope(struct gathering *g, const struct trace_event *e, c
 {
     if (!g->scopes.n) return TARE_OK;
     struct open_scope scope = g->scopes.items[--g->scopes.n];
-    struct waiting ran = {scope.start, e->time_ns, scope.depth};
+    struct waiting ran = {scope.start, e->time_ns, scope.depth, false};
     struct page_bar bar = {.start = scope.start, .length = e->time_ns - scope.start};
     unsigned unended = e->flags & TRACE_SYNTHETIC ? PAGE_UNENDED : 0;
     bar.more = scope.flags | unended;
     tare_status s = site_name(g, PAGE_BAR_SCOPE, scope.site, &bar.name);
-    if (s == TARE_OK) s = put(g, g->lane, &bar);
-    if (s == TARE_OK && scope.lane) s = put_slice(g, scope.lane, scope.site, &ran);
+    bool known = !scope.late && !(e->flags & TRACE_LATE); /* how long it ran */
+    ran.known = known;
+    if (s == TARE_OK && known) s = put(g, g->lane, &bar);
+    if (s == TARE_OK && known && scope.lane) s = put_slice(g, scope.lane, scope.site, &ran);
     if (s == TARE_OK && e->flags & TRACE_PAUSED) s = keep_wait(g, e->pause, ran);
     if (s == TARE_OK && step->change == LANE_END) s = end_task(g, step, unended);
     return s;
