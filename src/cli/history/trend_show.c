@@ -275,7 +275,9 @@ static void add_rows(struct buf *b, const struct trend_answer *a, const struct t
         }
         buf_add_char(b, ',');
         fmt_date(b, unix_ns(p), true);
-        buf_printf(b, ",%s,", p->commit);
+        buf_add_char(b, ',');
+        csv_field(b, p->commit);
+        buf_add_char(b, ',');
         csv_field(b, p->branch);
         add_estimate(b, known_f64(p->value), s);
         add_estimate(b, p->lo, s);
