@@ -74,11 +74,14 @@ def warn_of_missing(groups: dict[str, list], kinds: list[str]) -> None:
 
 
 def _fits(wanted: str, name: str, module: Any) -> bool:
-    """By its whole name, by a part of its own name or type, or by the group that words in its path tell, as in `tare bench --layers`."""
-    word, kind = wanted.lower(), type(module).__name__
-    if name == wanted or word in (name.rpartition(".")[2] + " " + kind).lower():
+    """By its whole name, by a part of its own name or type, or by the group that words in its path tell, as in `tare bench --layers`. Where
+    a group is wanted, a word in a name of another group is none: post_attention_layernorm is a norm."""
+    word, own, kind = wanted.lower(), name.rpartition(".")[2], type(module).__name__
+    group = SYNONYMS.get(word, word)
+    if name == wanted or _tare.layer_group(f"{name}/{kind}/x") == group:
         return True
-    return _tare.layer_group(f"{name}/{kind}/x") == SYNONYMS.get(word, word)
+    other = _tare.layer_group(f"{group}/x") == group and _tare.layer_group(f"{own}/{kind}/x") not in (None, group)
+    return not other and word in f"{own} {kind}".lower()
 
 
 def _every_layer(model: Any, run: Callable[[], Any]) -> tuple[dict[str, Any], Any]:

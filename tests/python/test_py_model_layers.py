@@ -103,6 +103,17 @@ def test_a_layer_inside_another_is_not_counted_twice(tare_package):
     assert {name: again[name]["flops"] for name in names} == {name: layers[name]["flops"] for name in names}
 
 
+def test_a_norm_called_after_attention_is_a_norm(tare_package):
+    """The names of Llama's layers."""
+    parts = {"input_layernorm": torch.nn.LayerNorm(WIDTH), "self_attn": linear(WIDTH, WIDTH), "post_attention_layernorm": torch.nn.LayerNorm(WIDTH)}
+    profiler = tare_package.ModelProfiler(model=Named(**parts, mlp=linear(WIDTH, WIDTH)).eval())
+    for names in (["attention"], ["attention", "mlp", "norm"], ["norm", "mlp", "attention"]):
+        layers = profiler.profile_layers(X, names, num_runs=1)
+        assert [row["name"] for row in layers["attention"]["modules"]] == ["self_attn"]
+    assert layers["norm"]["parameters"] == 2 * 2 * WIDTH
+    assert [row["name"] for row in profiler.profile_layers(X, ["post_att"], num_runs=1)["post_att"]["modules"]] == ["post_attention_layernorm"]
+
+
 def test_layers_and_the_rest_are_the_whole(tare_package):
     """Work of modules that hold others, as attention's own products, has a row too."""
     profiler = tare_package.ModelProfiler(model=bert())

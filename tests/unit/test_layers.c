@@ -481,13 +481,15 @@ static void groups_by_pattern(void **state)
                                           {"/encoder/layer.0/output/dense/MatMul", "mlp"},
                                           {"/x1/y/Conv", "/x?/*"},
                                           {"/y/Conv", "other"},
+                                          {"/layers.0/post_attention_layernorm/Mul", "other"},
+                                          {"/encoder/layer.0/attention/output/LayerNorm/Mul", "ATTENTION"},
                                           {LAYERS_RUNTIME, "runtime"}};
     struct run run;
     assert_int_equal(run_init(&run, "bench", NULL), TARE_OK);
     struct run_case *c = run_add_case(&run, "case");
-    for (size_t i = 0; i < 5; i++) run_add_layer(&run, c, rows[i][0]);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) run_add_layer(&run, c, rows[i][0]);
     layers_group(&run, c, patterns, 3);
-    for (size_t i = 0; i < 5; i++) assert_string_equal(c->layers.at[i]->group, rows[i][1]);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) assert_string_equal(c->layers.at[i]->group, rows[i][1]);
     run_release(&run);
 }
 

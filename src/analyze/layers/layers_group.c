@@ -327,11 +327,34 @@ const char *layer_near_group(const struct layer_near *n, size_t node)
 
 /* ---- by patterns ---- */
 
+static bool is_group(const char *pattern)
+{
+    for (size_t w = 0; w < sizeof words / sizeof *words; w++)
+        if (strcasecmp(words[w].group, pattern) == 0) return true;
+    return false;
+}
+
+/* "attention" is no part of the name where the part that holds it is of another group by itself: what Llama calls
+ * post_attention_layernorm is a norm beside attention. The norm of "/attention/output/LayerNorm" is inside of it. */
+static bool names_group(const char *pattern, const struct run_layer *l)
+{
+    struct path p, one = {.n = 1};
+    split(&p, l->name);
+    for (size_t i = 0; i < p.n; i++) {
+        if (!strcasestr(p.part[i], pattern)) continue;
+        memcpy(one.part[0], p.part[i], PART_SIZE);
+        const char *group = by_words(&one, l->op);
+        if (!group || strcasecmp(group, pattern) == 0) return true;
+    }
+    return false;
+}
+
 static bool pattern_fits(const char *pattern, const struct run_layer *l)
 {
     if (strpbrk(pattern, "*?"))
         return fnmatch(pattern, l->name, FNM_CASEFOLD) == 0 || fnmatch(pattern, l->group, FNM_CASEFOLD) == 0;
-    return strcasestr(l->name, pattern) || strcasestr(l->group, pattern);
+    return strcasestr(l->group, pattern) ||
+           (is_group(pattern) ? names_group(pattern, l) : strcasestr(l->name, pattern) != NULL);
 }
 
 void layers_group(struct run *run, struct run_case *c, const char *const *patterns, size_t n)
