@@ -14,10 +14,10 @@ import pstats
 import re
 import sys
 import threading
-import time
 import types
 import warnings
 import weakref
+from time import monotonic, perf_counter, time
 
 from tare._functions import functions
 from tare._scoped import within
@@ -59,14 +59,6 @@ class FunctionProfile:
     def __repr__(self):
         return f"<profile of {self.name}: {self.calls} calls, {self.profiled} profiled, {len(self.saved)} pairs saved>"
 
-    def wants(self):
-        """Counts a call; whether it is one to profile."""
-        with self._counting:
-            number = self.calls
-            self.calls = number + 1
-        if number % self.every or (self.arms and not self._armed):
-            return False
-        return self._gathered > 0 or time.monotonic() >= self._next_pair
 
     def note(self, seconds):
         """Of a call that was not profiled: how long it took."""
@@ -74,8 +66,16 @@ class FunctionProfile:
             self._armed = _TRIES
 
     def begin(self):
-        """The _Call with the profiler, or None while another call of this function has it."""
-        if not self._slot.acquire(blocking=False):
+        """Counts a call. The _Call with the profiler if it is one to profile and can be: no other call of this function has it, and no
+        other profile runs."""
+        with self._counting:
+            number = self.calls
+            self.calls = number + 1
+        if number % self.every or (self.arms and not self._armed):
+            return None
+        if not self._gathered and monotonic() < self._next_pair:
+            return None
+        if _RUNNING.locked() or not self._slot.acquire(False):
             return None
         call = self._call or self._new_call()
         if call is None:
@@ -83,7 +83,8 @@ class FunctionProfile:
             return None
         call.complete = True
         call.recorded = False
-        call.start = time.perf_counter()
+        if self.slower_than:
+            call.start = perf_counter()
         return call
 
     def _new_call(self):
@@ -103,7 +104,7 @@ class FunctionProfile:
         try:
             if self._armed:
                 self._armed -= 1
-            if call.complete and time.perf_counter() - call.start >= self.slower_than:
+            if call.complete and (not self.slower_than or perf_counter() - call.start >= self.slower_than):
                 self._keep()
             else:
                 self._drop(call)
@@ -154,7 +155,7 @@ class FunctionProfile:
         self._profiler = self._call = self._folded = None
         self._gathered = 0
         _UNSAVED.discard(self)
-        self._next_pair = time.monotonic() + self.interval
+        self._next_pair = monotonic() + self.interval
         try:
             pair = _save_pair(self.folder, self.name, profiler, folded)
         except (OSError, ValueError, RuntimeError) as why:
@@ -189,7 +190,7 @@ class _Taken:
 def _save_pair(folder, name, profiler, folded):
     """folder/name_<seconds>.prof and .txt, never over another pair: then -2, -3, ... is added."""
     os.makedirs(folder, exist_ok=True)
-    stem = _reserve(os.path.join(folder, f"{re.sub(r'[^A-Za-z0-9_.-]+', '_', name)}_{int(time.time())}"))
+    stem = _reserve(os.path.join(folder, f"{re.sub(r'[^A-Za-z0-9_.-]+', '_', name)}_{int(time())}"))
     binary, text = stem + ".prof", stem + ".txt"
     try:
         if folded is None:
@@ -232,7 +233,7 @@ class _Call:
 
     def piece(self, function, *args, **kwargs):
         running = _RUNNING
-        if not running.acquire(blocking=False):
+        if not running.acquire(False):
             self.complete = False
             return function(*args, **kwargs)
         try:
@@ -247,11 +248,6 @@ class _Call:
             running.release()
 
 
-def _begin(profile):
-    """A _Call if this call is one to profile and can be."""
-    return profile.begin() if profile.wants() and not _RUNNING.locked() else None
-
-
 class _Timed:
     """Times a call that is not profiled, where slow ones matter."""
 
@@ -261,10 +257,10 @@ class _Timed:
         self.profile = profile
 
     def __enter__(self):
-        self.start = time.perf_counter()
+        self.start = perf_counter()
 
     def __exit__(self, *unused):
-        self.profile.note(time.perf_counter() - self.start)
+        self.profile.note(perf_counter() - self.start)
 
 
 def _timed(function, profile):
@@ -276,7 +272,7 @@ def _wrap_function(function, profile):
     plain = _timed(function, profile)
 
     def wrapper(*args, **kwargs):
-        call = _begin(profile)
+        call = profile.begin()
         if call is None:
             return plain(*args, **kwargs)
         try:
@@ -309,7 +305,7 @@ def _wrap_coroutine(function, profile):
     plain = _timed(function, profile)
 
     async def wrapper(*args, **kwargs):
-        call = _begin(profile)
+        call = profile.begin()
         if call is None:
             return await plain(*args, **kwargs)
         try:
@@ -324,7 +320,7 @@ def _wrap_generator(function, profile):
     plain = _timed(function, profile)
 
     def wrapper(*args, **kwargs):
-        call = _begin(profile)
+        call = profile.begin()
         if call is None:
             return (yield from plain(*args, **kwargs))
         try:

@@ -97,8 +97,8 @@ bool layers_dim_seen(const struct inspected *i, const char *name, const struct l
 void roofline_apply(struct run *run, struct run_case *c);
 
 /* Set `group` of each layer: the first pattern (case-insensitive part of its name, or a glob when it has * or ?) that
- * fits its name or the group it has by its name's structure, else "other" (docs/layers.md). Patterns NULL: by the structure alone
- * ("/encoder/layer.3/attention/..." -> "attention"). */
+ * fits its name or the group it has by its name's structure, else "other"; docs/layers.md has the exceptions. Patterns
+ * NULL: by the structure alone ("/encoder/layer.3/attention/..." -> "attention"). */
 void layers_group(struct run *run, struct run_case *c, const char *const *patterns, size_t n);
 /* The group by structure: docs/layers.md. `op` may be NULL. A literal, or copied into `a`. */
 const char *layers_group_of(struct arena *a, const char *name, const char *op);
