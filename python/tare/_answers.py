@@ -462,7 +462,10 @@ def profile_lines(results: Any) -> Iterator[str]:
     yield f"{results.run.subject}, {results['name']}: {results['runs']} runs"
     yield "  latency     " + ", ".join(f"{key} {_ms(latency[key])}" for key in ("mean", "p50", "p95", "p99", "max"))
     yield f"  throughput  {in_column(rate['samples_per_second'], rate.get('unit', 'samples/s'))}"
-    yield f"  memory      peak {in_column(memory['peak'], 'B')}, {in_column(memory['per_sample'], 'B')} a sample"
+    if known(memory.get("gpu_peak")):
+        yield f"  memory      peak {in_column(memory['gpu_peak'], 'B')} on the GPU; of the process, on the host, {in_column(memory['peak'], 'B')}"
+    else:
+        yield f"  memory      peak {in_column(memory['peak'], 'B')}, {in_column(memory['per_sample'], 'B')} a sample"
     yield f"  load        {_ms(results['load_ms'])}, first run {_ms(results['first_run_ms'])}"
     if "end_to_end" in results:
         yield from _end_to_end(results["end_to_end"])

@@ -59,7 +59,6 @@ class FunctionProfile:
     def __repr__(self):
         return f"<profile of {self.name}: {self.calls} calls, {self.profiled} profiled, {len(self.saved)} pairs saved>"
 
-
     def note(self, seconds):
         """Of a call that was not profiled: how long it took."""
         if seconds >= self.slower_than:

@@ -19,7 +19,7 @@ _PERCENTILES = ("p50", "p90", "p95", "p99", "p999")
 # name in the results: in the document
 _MEMORY = {
     "peak": "rss_peak", "average": "rss_mean", "before": "rss_before", "delta": "delta", "per_sample": "per_unit",
-    "growth_per_run": "growth", "fragmentation": "fragmentation",
+    "growth_per_run": "growth", "fragmentation": "fragmentation", "gpu_peak": "gpu_peak",
 }  # fmt: skip
 
 

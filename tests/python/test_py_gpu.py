@@ -295,6 +295,19 @@ def test_memory_of_cases_is_that_of_the_allocator(program):
     assert said == [300, 512, 100, []]
 
 
+def test_the_memory_of_a_model_on_a_gpu_is_not_the_hosts(tare_package):
+    """The process's memory on the host stands beside it, and is not called the model's."""
+    from tare._model_results import ProfileResults
+    from tare._run import Run
+
+    document = tare_package.bench(lambda: None, budget="20ms").to_dict()
+    document["cases"][0]["memory"]["gpu_peak"] = 100_000_000
+    run = Run.of(document)
+    results = ProfileResults(run, run.cases[0])
+    assert results["memory"]["gpu_peak"] == 100_000_000
+    assert "peak 95.4 MiB on the GPU; of the process, on the host, " in str(results)
+
+
 def test_recorded_calls_are_none_of_those_measured(program):
     """End-to-end times are those of the last runs: what is called for a look at the GPU afterwards must not be among them."""
     said = program("""
