@@ -30,7 +30,7 @@ struct machine {
     const char *name;
     struct tune_knob knobs[6];
     size_t n;
-    double (*cost)(const uint8_t *at); /* time per unit */
+    double (*cost)(const uint8_t *at);    /* time per unit */
     double (*limited)(const uint8_t *at); /* at most 1 is within the limit; NULL: none */
     struct tune_point base;
 };
@@ -64,7 +64,9 @@ static double loader(const uint8_t *at)
 static double loader_cpu(const uint8_t *at) /* processor bound: two cores, more workers only cost */
 {
     double w = at[0];
-    return w == 0 ? 2.6 : fmax(2.2 / fmin(w, 2), 0.9) * (1 + 0.015 * fmax(0, w - 2)) + 0.02 * at[1] + (at[2] ? 0.02 : 0);
+    return w == 0 ? 2.6
+                  : fmax(2.2 / fmin(w, 2), 0.9) * (1 + 0.015 * fmax(0, w - 2)) + 0.02 * at[1] +
+                        (at[2] ? 0.02 : 0);
 }
 static double flat(const uint8_t *at)
 {
@@ -103,7 +105,10 @@ static double two_tops(const uint8_t *at)
 }
 static double io(const uint8_t *at) /* threads, block size, method */
 {
-    double depth = power2(at[0]), block = power2(at[1]) * 16e3, method = at[2] == 2 ? 0.8 : at[2] == 1 ? 1 : 1.25;
+    double depth = power2(at[0]), block = power2(at[1]) * 16e3,
+           method = at[2] == 2   ? 0.8
+                    : at[2] == 1 ? 1
+                                 : 1.25;
     double rate = fmin(depth * block / (120e-6 + block / 900e6), 2e9);
     return method * 1e9 / rate + 0.01 * depth + 20e3 / block;
 }
@@ -114,20 +119,30 @@ static double memory_of_batch(const uint8_t *at)
 
 #define ORDERED(name, n) {name, n, true, false}
 #define WORDS(name, n) {name, n, false, false}
+#define LOADER {ORDERED("workers", 17), ORDERED("prefetch", 6), WORDS("pin", 2)}, 3
+#define SQUARE(n) {ORDERED("a", n), ORDERED("b", n)}, 2
+/* clang-format off */
 static const struct machine machines[] = {
     {"serving", {ORDERED("batch", 8), ORDERED("threads", 4), WORDS("level", 4)}, 3, serve, NULL, {{0}}},
-    {"serving, five knobs", {ORDERED("batch", 8), ORDERED("threads", 4), ORDERED("level", 4), WORDS("arena", 2), WORDS("mode", 2)}, 5, serve_more, NULL, {{0, 3, 3, 1, 0}}},
-    {"serving in 2 GB", {{"batch", 8, true, true}, ORDERED("threads", 4), ORDERED("level", 4), WORDS("arena", 2)}, 4, serve_more, memory_of_batch, {{0, 1, 3, 1}}},
-    {"loader that waits", {ORDERED("workers", 17), ORDERED("prefetch", 6), WORDS("pin", 2)}, 3, loader, NULL, {{0}}},
-    {"loader of the processor", {ORDERED("workers", 17), ORDERED("prefetch", 6), WORDS("pin", 2)}, 3, loader_cpu, NULL, {{0}}},
-    {"nothing to gain", {ORDERED("a", 10), ORDERED("b", 10)}, 2, flat, NULL, {{0}}},
-    {"precision and provider", {WORDS("precision", 3), WORDS("provider", 3), ORDERED("batch", 8), WORDS("graph", 3)}, 4, precision, NULL, {{0}}},
-    {"valley", {ORDERED("a", 15), ORDERED("b", 15)}, 2, valley, NULL, {{0}}},
-    {"six small knobs", {ORDERED("a", 4), ORDERED("b", 4), ORDERED("c", 4), ORDERED("d", 3), ORDERED("e", 3), ORDERED("f", 3)}, 6, many, NULL, {{3, 3, 3, 2, 2, 2}}},
+    {"serving, five knobs",
+     {ORDERED("batch", 8), ORDERED("threads", 4), ORDERED("level", 4), WORDS("arena", 2), WORDS("mode", 2)}, 5,
+     serve_more, NULL, {{0, 3, 3, 1, 0}}},
+    {"serving in 2 GB", {{"batch", 8, true, true}, ORDERED("threads", 4), ORDERED("level", 4), WORDS("arena", 2)}, 4,
+     serve_more, memory_of_batch, {{0, 1, 3, 1}}},
+    {"loader that waits", LOADER, loader, NULL, {{0}}},
+    {"loader of the processor", LOADER, loader_cpu, NULL, {{0}}},
+    {"nothing to gain", SQUARE(10), flat, NULL, {{0}}},
+    {"precision and provider",
+     {WORDS("precision", 3), WORDS("provider", 3), ORDERED("batch", 8), WORDS("graph", 3)}, 4, precision, NULL, {{0}}},
+    {"valley", SQUARE(15), valley, NULL, {{0}}},
+    {"six small knobs",
+     {ORDERED("a", 4), ORDERED("b", 4), ORDERED("c", 4), ORDERED("d", 3), ORDERED("e", 3), ORDERED("f", 3)}, 6, many,
+     NULL, {{3, 3, 3, 2, 2, 2}}},
     {"cliff", {ORDERED("a", 10), ORDERED("b", 5), ORDERED("c", 4)}, 3, cliff, NULL, {{0}}},
-    {"two tops", {ORDERED("a", 14), ORDERED("b", 14)}, 2, two_tops, NULL, {{0}}},
+    {"two tops", SQUARE(14), two_tops, NULL, {{0}}},
     {"files", {ORDERED("depth", 8), ORDERED("block", 9), WORDS("method", 3)}, 3, io, NULL, {{0}}},
 };
+/* clang-format on */
 enum { MACHINES = sizeof machines / sizeof *machines };
 
 static size_t grid_of(const struct machine *m)
@@ -213,8 +228,8 @@ static void test_search_comes_within_two_percent(void **state)
         }
         stats_sort(regrets, ROUNDS);
         double median = stats_median_sorted(regrets, ROUNDS);
-        print_message("%-26s grid %4zu, at most %2.0f measured: regret p50 %.2f %%, worst %.2f %%\n", machines[i].name,
-                      grid_of(&machines[i]), most, 100 * median, 100 * regrets[ROUNDS - 1]);
+        print_message("%-26s grid %4zu, at most %2.0f measured: regret p50 %.2f %%, worst %.2f %%\n",
+                      machines[i].name, grid_of(&machines[i]), most, 100 * median, 100 * regrets[ROUNDS - 1]);
         good += median <= 0.02;
     }
     assert_int_equal(good, MACHINES);
@@ -279,7 +294,8 @@ static void test_limits_are_learned(void **state)
         for (size_t i = 0; i < b.n; i++) {
             bool is_over = m->limited(b.at[i].at) > 1;
             for (size_t j = 0; j < before; j++)
-                assert_false(b.at[i].at[0] >= over[j].at[0] && memcmp(b.at[i].at + 1, over[j].at + 1, m->n - 1) == 0);
+                assert_false(b.at[i].at[0] >= over[j].at[0] &&
+                             memcmp(b.at[i].at + 1, over[j].at + 1, m->n - 1) == 0);
             if (is_over) over[n++] = b.at[i];
             a[i] = (struct tune_answer){is_over ? TUNE_OVER_LIMIT : TUNE_MEASURED, m->cost(b.at[i].at)};
         }
@@ -306,7 +322,8 @@ static void test_failures_leave_the_base(void **state)
         assert_int_equal(tune_search_ask(s, &b, NULL), TARE_OK);
         if (b.n == 0) break;
         for (size_t i = 0; i < b.n; i++)
-            a[i] = (struct tune_answer){memcmp(b.at[i].at, m->base.at, m->n) ? TUNE_FAILED : TUNE_MEASURED, 1};
+            a[i] =
+                (struct tune_answer){memcmp(b.at[i].at, m->base.at, m->n) ? TUNE_FAILED : TUNE_MEASURED, 1};
         assert_int_equal(tune_search_tell(s, &b, a, NULL), TARE_OK);
     }
     assert_int_equal(tune_search_tried(s, &tried, &n, &best, NULL), TARE_OK);

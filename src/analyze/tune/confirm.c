@@ -27,13 +27,20 @@ static enum confirm_verdict decide(const struct paired_result *p, const struct c
     return lo > 0 && -p->log.value >= worth ? CONFIRM_LIKELY : CONFIRM_NOT_SHOWN;
 }
 
-static tare_status ratio_of(const double *d, size_t n, const struct paired_rule *r, struct interval *out,
-                            struct paired_result *p, tare_error *err)
+static struct interval ratio_of(const struct paired_result *p)
 {
+    return (struct interval){exp(p->log.value), exp(p->log.lo), exp(p->log.hi)};
+}
+
+/* NAN where it was not measured. */
+static tare_status judge_beside(const double *d, size_t n, const struct paired_rule *r, struct interval *out,
+                                tare_error *err)
+{
+    struct paired_result p;
     *out = (struct interval){NAN, NAN, NAN};
     if (!d) return TARE_OK;
-    tare_status s = paired_judge(&(struct paired_series){.d = d, .n = n}, r, p, err);
-    if (s == TARE_OK) *out = (struct interval){exp(p->log.value), exp(p->log.lo), exp(p->log.hi)};
+    tare_status s = paired_judge(&(struct paired_series){.d = d, .n = n}, r, &p, err);
+    if (s == TARE_OK) *out = ratio_of(&p);
     return s;
 }
 
@@ -41,16 +48,16 @@ tare_status confirm_judge(const struct confirm_pairs *p, const struct confirm_ru
                           struct confirm_result *out, tare_error *err)
 {
     struct paired_rule rule = PAIRED_RULE_INIT;
-    struct paired_result wall, other;
-    struct interval time;
+    struct paired_result wall;
     tare_status s;
     rule.alpha = r->alpha;
     rule.level = r->level;
     *out = (struct confirm_result){.pairs = p->n};
-    if ((s = ratio_of(p->wall, p->n, &rule, &time, &wall, err)) < 0) return s;
-    if ((s = ratio_of(p->cpu, p->n, &rule, &out->cpu, &other, err)) < 0) return s;
+    if ((s = paired_judge(&(struct paired_series){.d = p->wall, .n = p->n}, &rule, &wall, err)) < 0) return s;
+    if ((s = judge_beside(p->cpu, p->n, &rule, &out->cpu, err)) < 0) return s;
+    if ((s = judge_beside(p->memory, p->n, &rule, &out->memory, err)) < 0) return s;
+    struct interval time = ratio_of(&wall);
     out->uses_more_cpu = out->cpu.value > 1 + r->more_cpu && out->cpu.lo > 1;
-    if ((s = ratio_of(p->memory, p->n, &rule, &out->memory, &other, err)) < 0) return s;
     out->gain = (struct interval){1 / time.value, 1 / time.hi, 1 / time.lo};
     if (p->n >= r->least) out->verdict = decide(&wall, r, p->n >= r->most);
     if (out->verdict != CONFIRM_GOING_ON) return TARE_OK;

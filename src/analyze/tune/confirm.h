@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * confirm.h - is the better configuration really better? Pairs of measurements, base and candidate in turns, looked at a
- * few times; a gain is named only where it would be one under any plausible noise. Strict at every early look, because
- * looking often finds gains that are not there. Pure; docs/tuning.md has the rates of wrong answers. */
+ * confirm.h - is the better configuration really better? Pairs of measurements, base and candidate in turns, looked at
+ * a few times; a gain is named only where it would be one under any plausible noise. Strict at every early look,
+ * because looking often finds gains that are not there. Pure; docs/tuning.md has the rates of wrong answers. */
 #ifndef ANALYZE_TUNE_CONFIRM_H
 #define ANALYZE_TUNE_CONFIRM_H
 
@@ -12,7 +12,7 @@
 #include "core/interval.h"
 
 enum confirm_verdict {
-    CONFIRM_GOING_ON, /* more pairs are wanted */
+    CONFIRM_GOING_ON,  /* more pairs are wanted */
     CONFIRM_CONFIRMED, /* surely at least the threshold */
     CONFIRM_LIKELY,    /* surely a gain, and by the measurement at least the threshold */
     CONFIRM_NO_GAIN,   /* surely less than the threshold */
@@ -22,9 +22,9 @@ enum confirm_verdict {
 const char *confirm_verdict_name(enum confirm_verdict v);
 
 struct confirm_rule {
-    double threshold; /* a gain below this is not worth a change: 0.10 is 10 % more work in the same time */
-    double alpha;     /* one-sided chance of a wrong bound */
-    double level;     /* of the interval that is stated */
+    double threshold;   /* a gain below this is not worth a change: 0.10 is 10 % more work in the same time */
+    double alpha;       /* one-sided chance of a wrong bound */
+    double level;       /* of the interval that is stated */
     size_t least, most; /* pairs */
     double more_cpu;    /* from this on a gain is said to be bought with processor time */
 };
@@ -41,10 +41,10 @@ struct confirm_pairs {
 
 struct confirm_result {
     enum confirm_verdict verdict;
-    struct interval gain;            /* of speed, base / candidate: above 1 is faster */
-    struct interval cpu, memory;     /* candidate / base; NAN where not measured */
-    bool uses_more_cpu;              /* surely, and by more than rule.more_cpu */
-    size_t pairs, next;              /* next: at so many look again; 0: no more are wanted */
+    struct interval gain;        /* of speed, base / candidate: above 1 is faster */
+    struct interval cpu, memory; /* candidate / base; NAN where not measured */
+    bool uses_more_cpu;          /* surely, and by more than rule.more_cpu */
+    size_t pairs, next;          /* next: at so many look again; 0: no more are wanted */
 };
 
 tare_status confirm_judge(const struct confirm_pairs *p, const struct confirm_rule *r,

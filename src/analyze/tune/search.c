@@ -89,7 +89,8 @@ static tare_status check(const struct tune_space *space, const struct tune_limit
     if (space->n == 0 || space->n > TUNE_KNOBS_MAX)
         return error_set(err, TARE_INVALID, "%zu knobs: 1 to %d can be searched", space->n, TUNE_KNOBS_MAX);
     for (size_t k = 0; k < space->n; k++)
-        if (space->knobs[k].n == 0 || space->knobs[k].n > TUNE_VALUES_MAX || space->base.at[k] >= space->knobs[k].n)
+        if (space->knobs[k].n == 0 || space->knobs[k].n > TUNE_VALUES_MAX ||
+            space->base.at[k] >= space->knobs[k].n)
             return error_set(err, TARE_INVALID, "%s: %zu values, of which number %u is used today",
                              space->knobs[k].name, space->knobs[k].n, space->base.at[k]);
     if (space->allowed && !space->allowed(space->ctx, &space->base))
@@ -232,13 +233,13 @@ static double hope(struct tune_search *s, const struct tune_point *p, double bes
 {
     struct surface_guess g = surface_at(&s->surface, p);
     double better = best - (g.mean + predicted(s, p));
-    if (!isfinite(best) || !(g.sd > 0)) return isfinite(best) ? fmax(better, 0) : g.sd;
+    if (!(g.sd > 0)) return fmax(better, 0);
     double z = better / g.sd, density = exp(-z * z / 2) / sqrt(2 * M_PI);
     return (better * stats_normal_cdf(z) + g.sd * density) * keeps_limits(s, p);
 }
 
-/* Appends configurations far from all that were tried or are asked, of some that chance picks: a first look at all of the
- * space, before any belief about it. */
+/* Appends configurations far from all that were tried or are asked, of some that chance picks: a first look at all of
+ * the space, before any belief about it. */
 static void spread(struct tune_search *s, struct tune_block *out, size_t room)
 {
     enum { PICKS = 32 };
@@ -249,7 +250,8 @@ static void spread(struct tune_search *s, struct tune_block *out, size_t room)
         for (size_t i = 0; i < PICKS; i++) {
             size_t pick = (size_t)rng_below(&s->rng, n);
             double far = INFINITY;
-            for (size_t j = 0; j < s->tried.n; j++) far = fmin(far, distance(s, &s->tried.items[j].at, &s->pool[pick]));
+            for (size_t j = 0; j < s->tried.n; j++)
+                far = fmin(far, distance(s, &s->tried.items[j].at, &s->pool[pick]));
             for (size_t j = 0; j < out->n; j++) far = fmin(far, distance(s, &out->at[j], &s->pool[pick]));
             if (far <= farthest) continue;
             farthest = far;
@@ -260,12 +262,13 @@ static void spread(struct tune_search *s, struct tune_block *out, size_t room)
     }
 }
 
-/* Appends what is hoped for most; each is then believed to be as guessed, so that the next one lies elsewhere. Less hope
- * than `least` is not worth a measurement. */
+/* Appends what is hoped for most; each is then believed to be as guessed, so that the next one lies elsewhere. Less
+ * hope than `least` is not worth a measurement. */
 static void explore(struct tune_search *s, struct tune_block *out, size_t room, double least)
 {
     double best;
     struct tune_point best_at = best_tried(s, &best);
+    if (!isfinite(best)) best = level_of(s, &best_at); /* nothing that keeps the limits was measured yet */
     size_t n = fill_pool(s, &best_at), before = s->surface.n;
     while (out->n < room) {
         size_t top = n;
@@ -284,8 +287,8 @@ static void explore(struct tune_search *s, struct tune_block *out, size_t room, 
     s->surface.n = before; /* beliefs go; the next fit solves anew */
 }
 
-/* Appends what lies one step from the best and was never measured, then two, four: a surface that is smooth on the whole
- * may have an edge right there. Nothing one step away is left: nothing is asked. */
+/* Appends what lies one step from the best and was never measured, then two, four: a surface that is smooth on the
+ * whole may have an edge right there. Nothing one step away is left: nothing is asked. */
 static void polish(struct tune_search *s, struct tune_block *out, size_t room)
 {
     double level;
@@ -333,7 +336,8 @@ static bool is_settled(struct tune_search *s, const struct placed *p, size_t n)
     if (n < 2) return true;
     const struct tune_point *a = &s->tried.items[p[0].number].at, *b = &s->tried.items[p[1].number].at;
     struct surface_guess g = surface_difference(&s->surface, b, a);
-    return s->tried.items[p[0].number].n >= 3 && g.mean + predicted(s, b) - predicted(s, a) - 2 * g.sd > s->limits.equal;
+    return s->tried.items[p[0].number].n >= 3 &&
+           g.mean + predicted(s, b) - predicted(s, a) - 2 * g.sd > s->limits.equal;
 }
 
 /* The best few again, as often as there is room; half as many in the next block. */
@@ -380,7 +384,8 @@ tare_status tune_search_ask(struct tune_search *s, struct tune_block *out, tare_
     return settle(s, out, room, err);
 }
 
-static tare_status note(struct tune_search *s, const struct tune_point *at, const struct tune_answer *a, tare_error *err)
+static tare_status note(struct tune_search *s, const struct tune_point *at, const struct tune_answer *a,
+                        tare_error *err)
 {
     struct known *t = find(s, at);
     if (!t) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * search.h - which configurations to measure next, and which is the best of those measured. Ask and tell: the caller
- * measures a block of configurations in turns, the base among them, and tells what each cost. What the machine did to a
- * whole block is common to all in it and drops out. Pure and repeatable: the same seed and the same answers give the same
- * questions, so that a search is resumed by telling it again what is known.
+ * measures a block of configurations in turns, the base among them, and tells what each cost. What the machine did to
+ * a whole block is common to all in it and drops out. Pure and repeatable: the same seed and the same answers give the
+ * same questions, so that a search is resumed by telling it again what is known.
  *
  * How: costs are logarithms of a smooth surface over the knobs (a Gaussian process whose mean may be a caller's model),
  * each block shifted as a whole, each measurement noisy (surface.c). Next is what is expected to improve most; when
@@ -33,15 +33,15 @@ struct tune_point { /* the number of each knob's value */
 struct tune_space {
     const struct tune_knob *knobs;
     size_t n;
-    struct tune_point base;                                      /* what is used today */
-    bool (*allowed)(void *ctx, const struct tune_point *p);      /* NULL: every combination is */
-    double (*predict)(void *ctx, const struct tune_point *p);    /* ln of the cost; NULL: no model */
+    struct tune_point base;                                   /* what is used today */
+    bool (*allowed)(void *ctx, const struct tune_point *p);   /* NULL: every combination is */
+    double (*predict)(void *ctx, const struct tune_point *p); /* ln of the cost; NULL: no model */
     void *ctx;
 };
 
 struct tune_limits {
-    size_t most;       /* measurements in all, those of the base included; at most TUNE_MEASURED_MAX */
-    double equal;      /* costs this close are equal: 0.01 */
+    size_t most;  /* measurements in all, those of the base included; at most TUNE_MEASURED_MAX */
+    double equal; /* costs this close are equal: 0.01 */
     uint64_t seed;
 };
 
@@ -75,8 +75,8 @@ tare_status tune_search_ask(struct tune_search *s, struct tune_block *out, tare_
 tare_status tune_search_tell(struct tune_search *s, const struct tune_block *block,
                              const struct tune_answer *answers, tare_error *err);
 
-/* All that were tried, the best first, those that failed or are over a limit last; *best is the number of the one to use:
- * the cheapest of those that equal the first. An array of *n, the caller's to free with mem_free(). */
+/* All that were tried, the best first, those that failed or are over a limit last; *best is the number of the one to
+ * use: the cheapest of those that equal the first. An array of *n, the caller's to free with mem_free(). */
 tare_status tune_search_tried(struct tune_search *s, struct tune_tried **out, size_t *n, size_t *best,
                               tare_error *err);
 

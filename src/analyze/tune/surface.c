@@ -35,7 +35,8 @@ void surface_release(struct surface *s)
 /* ---- how alike two configurations are ---- */
 
 /* Of one knob's values: numbers by their distance on the list, words all alike far. */
-static double alike_in(const struct surface *s, size_t k, const struct tune_point *a, const struct tune_point *b)
+static double alike_in(const struct surface *s, size_t k, const struct tune_point *a,
+                       const struct tune_point *b)
 {
     const struct tune_knob *knob = &s->knobs[k];
     if (a->at[k] == b->at[k]) return 1;
@@ -115,8 +116,7 @@ static double likelihood(struct surface *s)
     double out = 0;
     for (size_t i = 0; i < s->n; i++) factor_row(s, i);
     solve(s);
-    for (size_t i = 0; i < s->n; i++)
-        out -= (s->p[i].y - s->mean) * s->alpha[i] / 2 + log(row_of(s, i)[i]);
+    for (size_t i = 0; i < s->n; i++) out -= (s->p[i].y - s->mean) * s->alpha[i] / 2 + log(row_of(s, i)[i]);
     return out;
 }
 

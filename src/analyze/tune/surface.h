@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * surface.h - a smooth surface through noisy measurements at points of a grid of knobs: Gaussian process regression, made
- * for some hundred measurements. Knows nothing of searching. Private to analyze/tune. */
+ * surface.h - a smooth surface through noisy measurements at points of a grid of knobs: Gaussian process regression,
+ * made for some hundred measurements. Knows nothing of searching. Private to analyze/tune. */
 #ifndef ANALYZE_TUNE_SURFACE_H
 #define ANALYZE_TUNE_SURFACE_H
 
@@ -12,12 +12,12 @@ struct surface_point {
     double y;       /* ln of the cost, less what a model predicts */
 };
 
-struct surface_shape {              /* what is learned of the surface itself */
-    double reach[TUNE_KNOBS_MAX];   /* how far a knob's values are alike, as a share of its range */
-    double height;                  /* standard deviation of the surface, ln */
-    double alone;                   /* share of it that is a sum over knobs; the rest is their interplay */
+struct surface_shape {            /* what is learned of the surface itself */
+    double reach[TUNE_KNOBS_MAX]; /* how far a knob's values are alike, as a share of its range */
+    double height;                /* standard deviation of the surface, ln */
+    double alone;                 /* share of it that is a sum over knobs; the rest is their interplay */
     double rough;                 /* what is a configuration's own, like none of its neighbours: edges, ln */
-    double noise;                   /* of one measurement, ln */
+    double noise;                 /* of one measurement, ln */
 };
 
 struct surface {
