@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * py_digits.c - numbers for people from Python: the digits of core/fmt.h, so that the package, the command and the
- * report show the same number in the same way. */
+ * py_digits.c - numbers of and for people from Python: the digits of core/fmt.h, the sizes of core/unit.h, so that the
+ * package, the command and the report show and take the same number in the same way. */
 #include <math.h>
 #include <string.h>
 
 #include "core/buf.h"
 #include "core/fmt.h"
+#include "core/unit.h"
 #include "part.h"
 
 /* The two arguments; false: *out is the answer already, or NULL with an exception. None was not asked for; NaN is a
@@ -62,12 +63,22 @@ static PyObject *in_sentence(PyObject *Py_UNUSED(self), PyObject *args)
     return PyUnicode_FromString(*unit ? show_quantity(unit, v).s : show_number(v).s);
 }
 
+static PyObject *in_bytes(PyObject *Py_UNUSED(self), PyObject *text)
+{
+    const char *word = PyUnicode_AsUTF8(text);
+    double v;
+    if (!word) return NULL;
+    if (unit_parse(UNIT_BYTES, word, &v)) return PyFloat_FromDouble(v);
+    return PyErr_Format(PyExc_ValueError, "%R is no size in bytes: 4096, 16GiB, 512MB", text);
+}
+
 static PyMethodDef functions[] = {
     {"in_column", in_column, METH_VARARGS,
      "in_column(value, unit=''): three digits, zeros kept: '2.00 ms'\n"
      "unit: 's', 'B', '1' (a share), 'change' (a ratio), 'FLOPs', or any word"},
     {"in_sentence", in_sentence, METH_VARARGS,
      "in_sentence(value, unit=''): three digits, a whole number without a point: '2 ms'"},
+    {"in_bytes", in_bytes, METH_O, "in_bytes(text): bytes of '16GiB', '512MB', '4096'"},
     {NULL, NULL, 0, NULL},
 };
 

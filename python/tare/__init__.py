@@ -38,6 +38,10 @@ _WHERE = {
     "PerformanceRegression": "_regression",
     "RegressionWarning": "_regression",
     "Unknown": "_unknown",
+    "Tuned": "_tune",
+    "confirm": "_tune",
+    "ProfilingConfig": "_tune",
+    "DataOptimizationConfig": "_tune",
 }
 
 __all__ = ["__version__", "count", "mark", "recording", "scope", "start", "stop", *_WHERE]

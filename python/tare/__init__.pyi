@@ -30,6 +30,10 @@ from tare._tare import start as start
 from tare._tare import stop as stop
 from tare._text_profile import EmbeddingProfiler as EmbeddingProfiler
 from tare._text_profile import NLIProfiler as NLIProfiler
+from tare._tune import DataOptimizationConfig as DataOptimizationConfig
+from tare._tune import ProfilingConfig as ProfilingConfig
+from tare._tune import Tuned as Tuned
+from tare._tune import confirm as confirm
 from tare._unknown import Unknown as Unknown
 
 __version__: str
