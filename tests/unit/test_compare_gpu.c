@@ -38,6 +38,7 @@ struct making {
     double tail;      /* chance that a step takes three times as long */
     size_t slow;      /* this kernel .. */
     double by;        /* .. takes so many times as long; 0: none */
+    double all;       /* everything takes so many times as long; 0: once */
     const char *name; /* of kernels */
 };
 
@@ -73,11 +74,12 @@ static void make(struct gpu_series *s, const struct making *m)
             ns[i] = 1000 * (double)(k + 1) * exp(m->sd * state);
             if (m->tail > 0 && uniform() < m->tail) ns[i] *= 3;
             if (m->by > 0 && k == m->slow) ns[i] *= m->by;
+            if (m->all > 0) ns[i] *= m->all;
             busy[i] += ns[i];
         }
     }
     for (size_t i = 0; i < m->steps; i++) {
-        idle[i] = 20000 * exp(m->sd * normal());
+        idle[i] = 20000 * exp(m->sd * normal()) * (m->all > 0 ? m->all : 1);
         step[i] = busy[i] + idle[i];
     }
 }
@@ -87,7 +89,7 @@ static void compare(struct comparison *c, const struct making *base, const struc
 {
     struct gpu_series a, b;
     struct compare_limit l;
-    struct compare_gpu in = {.base = &a, .new_ = &b, .rule = COMPARE_GPU_RULE_INIT};
+    struct compare_gpu in = {.side = {{&a, 1}, {&b, 1}}, .rule = COMPARE_GPU_RULE_INIT};
     tare_error err = TARE_ERROR_INIT;
     make(&a, base);
     make(&b, new_);
@@ -261,7 +263,7 @@ static void without_steps(void **state)
     struct gpu_series a, b;
     struct gpu_series *sides[] = {&a, &b};
     struct making m = {.steps = 100, .kernels = 3, .sd = 0.02, .name = "k"};
-    struct compare_gpu in = {.base = &a, .new_ = &b, .rule = COMPARE_GPU_RULE_INIT};
+    struct compare_gpu in = {.side = {{&a, 1}, {&b, 1}}, .rule = COMPARE_GPU_RULE_INIT};
     struct comparison c;
     (void)state;
     seed = 9;
@@ -305,7 +307,7 @@ static void busy_may_be_unknown(void **state)
     for (int way = 0; way < 4; way++) {
         struct gpu_series a, b;
         const struct making m = {.steps = 100, .kernels = 3, .sd = 0.02, .name = "k"};
-        struct compare_gpu in = {.base = &a, .new_ = &b, .rule = COMPARE_GPU_RULE_INIT};
+        struct compare_gpu in = {.side = {{&a, 1}, {&b, 1}}, .rule = COMPARE_GPU_RULE_INIT};
         struct comparison c;
         const bool unknown = way & 1, steps = way & 2;
         make(&a, &m);
@@ -336,7 +338,7 @@ static void ranks_with_cards_of_one_number(void **state)
 {
     struct making m = {.steps = 60, .kernels = 2, .sd = 0.02, .name = "k"};
     struct gpu_series a, b;
-    struct compare_gpu in = {.base = &a, .new_ = &b, .rule = COMPARE_GPU_RULE_INIT};
+    struct compare_gpu in = {.side = {{&a, 1}, {&b, 1}}, .rule = COMPARE_GPU_RULE_INIT};
     struct comparison c;
     (void)state;
     seed = 12;
@@ -380,11 +382,152 @@ static void ranks_with_cards_of_one_number(void **state)
     gpu_series_release(&b);
 }
 
+/* ---- several runs a side ---- */
+
+enum { RUNS_MOST = 6 };
+
+struct several {
+    struct gpu_series runs[2][RUNS_MOST];
+    size_t n[2];
+    double spread;     /* of ln between runs */
+    int64_t apart_s;   /* between the runs of a side */
+    const char *limit; /* NULL: none */
+};
+
+/* The steps of a run are as quiet as can be; what runs differ by is another matter. */
+static void make_several(struct several *v, const struct making *base, const struct making *new_)
+{
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; i < v->n[side]; i++) {
+            struct gpu_series *s = &v->runs[side][i];
+            struct making m = side ? *new_ : *base;
+            m.all = exp(v->spread * normal());
+            make(s, &m);
+            s->begun_ms = 1700000000000 + (int64_t)i * v->apart_s * 1000;
+        }
+}
+
+static void compare_several(struct comparison *c, struct several *v)
+{
+    struct compare_gpu in = {.side = {{v->runs[0], v->n[0]}, {v->runs[1], v->n[1]}},
+                             .rule = COMPARE_GPU_RULE_INIT,
+                             .apart_ms = 30000};
+    tare_error err = TARE_ERROR_INIT;
+    assert_int_equal(comparison_init(c, "traces", &err), TARE_OK);
+    if (compare_gpu(c, &in, &err) < 0) fail_msg("%s", err.text);
+}
+
+static void release_several(struct several *v)
+{
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; i < v->n[side]; i++) gpu_series_release(&v->runs[side][i]);
+}
+
+/* Runs that differ by 3 %, each with steps that agree to 0.1 %: judged by steps, every pair of them would be told
+ * apart. Of 100, six wrong ones come in 1 of 200 such hundreds. */
+static void runs_of_one_program_are_no_change(void **state)
+{
+    const struct making m = {.steps = 40, .kernels = 5, .sd = 0.001, .name = "k"};
+    size_t alarms = 0;
+    (void)state;
+    for (uint64_t trial = 0; trial < 100; trial++) {
+        struct several v = {.n = {4, 3}, .spread = 0.03, .apart_s = 60};
+        struct comparison c;
+        seed = 500 + trial;
+        make_several(&v, &m, &m);
+        compare_several(&c, &v);
+        alarms += count_verdicts(&c, "regressed") + count_verdicts(&c, "improved") > 0;
+        const struct comparison_metric *step = row_of(&c, "step.time");
+        assert_string_equal(step->method, "runs");
+        assert_true(step->ratio.lo.known && step->ratio.hi.known && step->sd_launch.known);
+        comparison_release(&c);
+        release_several(&v);
+    }
+    if (alarms > 5) fail_msg("%zu of 100 were told apart", alarms);
+}
+
+/* With runs enough what the host has a part in gets its verdict, too, and the ratio lies in its interval. */
+static void a_slower_program_is_found_by_its_runs(void **state)
+{
+    struct making base = {.steps = 40, .kernels = 5, .sd = 0.01, .name = "k"}, slower = base;
+    size_t found = 0, inside = 0;
+    (void)state;
+    slower.slow = 4;
+    slower.by = 2; /* kernels of 15 us to 20 us, steps of 35 us to 40 us */
+    for (uint64_t trial = 0; trial < 40; trial++) {
+        struct several v = {.n = {5, 5}, .spread = 0.01, .apart_s = 60};
+        struct comparison c;
+        seed = 900 + trial;
+        make_several(&v, &base, &slower);
+        compare_several(&c, &v);
+        const struct comparison_metric *step = row_of(&c, "step.time"),
+                                       *kernel = row_of(&c, "kernel.time k4");
+        found += strcmp(step->verdict, "regressed") == 0 && strcmp(kernel->verdict, "regressed") == 0;
+        inside += kernel->ratio.lo.v <= 2 && 2 <= kernel->ratio.hi.v;
+        assert_string_equal(step->role, "gate");
+        assert_string_equal(row_of(&c, "kernel.time k0")->verdict[0] == 'r' ? "regressed" : "", "");
+        comparison_release(&c);
+        release_several(&v);
+    }
+    assert_true(found >= 38);
+    assert_true(inside >= 34);
+}
+
+/* Two runs a side, or more that were made at once, are no spread between runs: steps judge. */
+static void too_few_or_too_close_runs(void **state)
+{
+    const struct making m = {.steps = 40, .kernels = 2, .sd = 0.01, .name = "k"};
+    (void)state;
+    for (int close = 0; close < 2; close++) {
+        struct several v = {.n = {2 + 2 * close, 2 + 2 * close}, .apart_s = close ? 10 : 60};
+        struct comparison c;
+        seed = 40;
+        make_several(&v, &m, &m);
+        compare_several(&c, &v);
+        assert_int_equal(c.cases.at[0]->pairs.v, 40 * v.n[0]);
+        assert_string_equal(row_of(&c, "step.time")->verdict, "unverified");
+        assert_non_null(strstr(row_of(&c, "step.time")->why, "too few runs a side"));
+        assert_string_equal(row_of(&c, "kernel.time k1")->verdict, "same");
+        assert_string_equal(c.notes.at[0]->id, "runs.one");
+        comparison_release(&c);
+        release_several(&v);
+    }
+}
+
+/* A kernel that one run does not have has no number there; other rows are judged. Without steps, totals are. */
+static void runs_that_lack_something(void **state)
+{
+    const struct making m = {.steps = 40, .kernels = 3, .sd = 0.01, .name = "k"};
+    struct comparison c;
+    (void)state;
+    for (int bare = 0; bare < 2; bare++) {
+        struct several v = {.n = {3, 3}, .spread = 0.001, .apart_s = 60};
+        seed = 41;
+        make_several(&v, &m, &m);
+        v.runs[1][1].cards[0].n_kernels = 2;
+        for (int side = 0; bare && side < 2; side++)
+            for (size_t i = 0; i < 3; i++) {
+                v.runs[side][i].cards[0].n_steps = side && !i ? 0 : 40;
+                v.runs[side][i].cards[0].wall_ns = 200000;
+                v.runs[side][i].cards[0].all_busy_ns = side ? 150000 + i : 100000 + i;
+            }
+        compare_several(&c, &v);
+        assert_string_equal(row_of(&c, "kernel.time k2")->verdict, "inconclusive");
+        assert_string_equal(row_of(&c, "kernel.time k2")->why, "cannot tell: it is not in every run");
+        assert_string_equal(row_of(&c, "kernel.time k1")->verdict, "same");
+        if (bare) assert_string_equal(row_of(&c, "busy.time")->verdict, "regressed");
+        if (bare) assert_string_equal(row_of(&c, "idle.time")->verdict, "improved");
+        if (bare) assert_false(has_row(&c, "step.time"));
+        comparison_release(&c);
+        release_several(&v);
+    }
+}
+
 static void memory_may_run_out(void **state)
 {
     struct making m = {.steps = 70, .kernels = 2, .sd = 0.02, .name = "k"};
     struct gpu_series a, b;
-    struct compare_gpu in = {.base = &a, .new_ = &b, .rule = COMPARE_GPU_RULE_INIT};
+    struct compare_gpu in = {.side = {{&a, 1}, {&b, 1}}, .rule = COMPARE_GPU_RULE_INIT};
     (void)state;
     seed = 10;
     make(&a, &m);
@@ -416,7 +559,11 @@ int main(void)
         cmocka_unit_test(a_faster_program_is_improved), cmocka_unit_test(too_few_steps),
         cmocka_unit_test(kernels_of_one_side), cmocka_unit_test(limits_say_what_fails),
         cmocka_unit_test(without_steps), cmocka_unit_test(busy_may_be_unknown),
-        cmocka_unit_test(ranks_with_cards_of_one_number), cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(ranks_with_cards_of_one_number), cmocka_unit_test(runs_of_one_program_are_no_change),
+        cmocka_unit_test(a_slower_program_is_found_by_its_runs),
+        cmocka_unit_test(too_few_or_too_close_runs),
+        cmocka_unit_test(runs_that_lack_something),
+        cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

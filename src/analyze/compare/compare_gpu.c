@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * compare_gpu.c - see compare_gpu.h. The i-th step of one side stands beside the i-th of the other. Steps that follow
- * one another share the machine's state, so that blocks of them count as launches do: what varies from block to block
- * widens the interval. False alarms are held over all rows together, for worse and for better (Holm). */
+ * compare_gpu.c - see compare_gpu.h: which rows there are, and whose numbers stand in them. */
 #include "analyze/compare/compare_gpu.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "analyze/compare/compare_gpu_row.h"
 #include "analyze/compare/compare_pairs.h"
-#include "analyze/judge/plausible.h"
 #include "core/fmt.h"
-#include "core/mem.h"
-#include "core/vec.h"
-
-enum {
-    BLOCKS = 16,      /* of steps, where there are 4 for each */
-    BLOCKS_LEAST = 7, /* sums that a rank test can say something of at 1 % */
-    SUMS = 24         /* blocks of what is not there in every step */
-};
 
 #define TIME(NAME, HELP) \
     {.name = NAME, .kind = MEASURE_TIME, .help = HELP}
@@ -31,182 +21,9 @@ const struct measure gpu_measures[] = {
     {.name = NULL},
 };
 
-struct samples {
-    const double *x;
-    size_t n;
-};
-
-struct comparing {
-    struct comparison *c;
-    struct comparison_case *to;
-    const struct compare_gpu *in;
-    bool doubt; /* of the card: records are missing on one side, so that single runs are compared, no sums */
-    VEC(struct comparison_metric *) judged; /* of all cases, with the two p values of each */
-    VEC(double) slower;
-    VEC(double) faster;
-    tare_error *err;
-};
-
-/* ---- pairs ---- */
-
-struct paired_numbers {
-    double *d;       /* ln (new / base) */
-    uint32_t *epoch; /* NULL: each by itself */
-    size_t n;
-};
-
-static void release_numbers(struct paired_numbers *p)
+static const struct gpu_series_card *first_of(const struct comparing *k, int side)
 {
-    mem_free(p->d);
-    mem_free(p->epoch);
-}
-
-/* Pairs in which one side is 0 have no ratio. Where that are many, sums over blocks of steps are compared instead. */
-static tare_status make_pairs(struct samples a, struct samples b, struct paired_numbers *out, tare_error *err)
-{
-    size_t n = a.n < b.n ? a.n : b.n, zeros = 0, every = 1;
-    for (size_t i = 0; i < n; i++) zeros += !(a.x[i] > 0) || !(b.x[i] > 0);
-    if (zeros * 10 > n) every = (n + SUMS - 1) / SUMS;
-    *out = (struct paired_numbers){.d = mem_new(n + 1, sizeof *out->d)};
-    if (!out->d) return error_nomem(err, "%zu pairs of steps", n);
-    for (size_t i = 0; i + every <= n; i += every) {
-        double x = 0, y = 0;
-        for (size_t k = i; k < i + every; k++) {
-            x += a.x[k];
-            y += b.x[k];
-        }
-        if (x > 0 && y > 0) out->d[out->n++] = log(y / x);
-    }
-    if (out->n < (size_t)4 * BLOCKS) return TARE_OK;
-    out->epoch = mem_new(out->n, sizeof *out->epoch);
-    if (!out->epoch) return error_nomem(err, "%zu pairs of steps", n);
-    for (size_t i = 0; i < out->n; i++) out->epoch[i] = (uint32_t)(i * BLOCKS / out->n);
-    return TARE_OK;
-}
-
-static tare_status middle(struct samples s, struct run_estimate *out, tare_error *err)
-{
-    struct interval found;
-    if (!s.n) return TARE_OK;
-    tare_status status = stats_median_interval(s.x, s.n, 0.95, &found, err);
-    if (status < 0) return status;
-    *out = (struct run_estimate){.known = true, .value = found.value};
-    if (isfinite(found.lo)) out->lo = known_f64(fmin(found.lo, found.value));
-    if (isfinite(found.hi)) out->hi = known_f64(fmax(found.hi, found.value));
-    return TARE_OK;
-}
-
-/* ---- a row ---- */
-
-/* What --fail-on says of a measure: its role, and how large a change counts as none. */
-static const char *role_of(const struct comparing *k, const char *measure, bool gate,
-                           struct paired_rule *rule)
-{
-    *rule = k->in->rule;
-    for (size_t i = 0; i < k->in->n_limits; i++) {
-        const struct compare_limit *l = &k->in->limits[i];
-        if (strcmp(l->metric, measure) != 0) continue;
-        if (!isnan(l->share)) rule->min_effect = l->share;
-        rule->detect = fmax(rule->detect, rule->min_effect);
-        return "gate";
-    }
-    return gate && !k->in->n_limits ? "gate" : "advisory";
-}
-
-static struct comparison_metric *new_row(struct comparing *k, const char *name, const char *role)
-{
-    struct comparison_metric *m = comparison_add_metric(k->c, k->to, name);
-    if (!m) return NULL;
-    m->unit = "ns";
-    m->better = "less";
-    m->role = role;
-    return m;
-}
-
-/* Kernels take the same time in run after run. What the host has a part in does not: in two runs of one training
- * program on an H200, kernels were 0.01 % apart, but steps 17 %, copies 14 % and gaps 51 %, and the steps of each run
- * alone made those sure. Of these only what no plausible spread between runs explains is a verdict, as of single
- * saved runs. */
-static void hold_for_runs(struct comparing *k, struct comparison_metric *m, const struct paired_rule *rule)
-{
-    double sd = plausible_sd(measure_find("latency.p50"), false, false);
-    double far = plausible_ratio(sd, rule->min_effect, rule->alpha),
-           ratio = m->ratio.known ? m->ratio.value : 1;
-    m->p_value = (struct known_f64){0};
-    run_map_text(&k->c->arena, &m->unknown, "p_value", "the spread between runs is not known");
-    if (ratio >= far || ratio <= 1 / far) return;
-    m->verdict = "unverified";
-    m->why =
-        arena_printf(&k->c->arena, "one run a side, and the host has a part in it: %.2gx would tell", far);
-    m->mde = m->gate_confidence = (struct known_f64){0};
-    m->gate = (struct run_estimate){0};
-    run_map_text(&k->c->arena, &m->unknown, "gate", "the spread between runs is not known");
-    run_map_text(&k->c->arena, &m->unknown, "mde", "the spread between runs is not known");
-}
-
-static tare_status judge_row(struct comparing *k, struct comparison_metric *m,
-                             const struct paired_numbers *pairs, const struct paired_rule *rule, bool on_gpu)
-{
-    struct paired_result p;
-    struct paired_series s = {pairs->d, pairs->epoch, pairs->n};
-    tare_status status = paired_judge(&s, rule, &p, k->err);
-    if (status < 0) return status;
-    compare_fill_pairs(k->c, m, &p, rule, "steps");
-    if (pairs->n < BLOCKS_LEAST)
-        m->why =
-            arena_printf(&k->c->arena, "cannot tell: %zu to compare, %d are needed", pairs->n, BLOCKS_LEAST);
-    if (!on_gpu) {
-        hold_for_runs(k, m, rule);
-        return TARE_OK;
-    }
-    status = vec_push(&k->judged, m, k->err);
-    const double surest = exp2(-(double)pairs->n); /* what ranks of so few pairs can say at the most */
-    if (status == TARE_OK) status = vec_push(&k->slower, fmax(p.p_slower, surest), k->err);
-    return status == TARE_OK ? vec_push(&k->faster, fmax(p.p_faster, surest), k->err) : status;
-}
-
-struct row {
-    const char *name, *measure; /* measure NULL: it has the row's name */
-    struct samples base, new_;
-    bool gate;
-    bool on_gpu; /* the GPU alone decides it */
-    struct comparison_metric *made;
-};
-
-static tare_status add_row(struct comparing *k, struct row *r)
-{
-    struct paired_rule rule;
-    struct paired_numbers pairs = {0};
-    const char *role = role_of(k, r->measure ? r->measure : r->name, r->gate, &rule);
-    struct comparison_metric *m = new_row(k, r->name, role);
-    if (!m) return compare_no_memory(k->err);
-    r->made = m;
-    tare_status s = make_pairs(r->base, r->new_, &pairs, k->err);
-    if (s == TARE_OK) s = middle(r->base, &m->base, k->err);
-    if (s == TARE_OK) s = middle(r->new_, &m->new_, k->err);
-    if (s == TARE_OK && pairs.n) s = judge_row(k, m, &pairs, &rule, r->on_gpu);
-    if (!pairs.n) {
-        m->verdict = "inconclusive";
-        m->why = "cannot tell: it is not in enough steps of both sides";
-        run_map_text(&k->c->arena, &m->unknown, "ratio", m->why);
-    }
-    release_numbers(&pairs);
-    return s;
-}
-
-/* One number a side: a ratio, and nothing to judge it by. */
-static tare_status add_total(struct comparing *k, const char *name, uint64_t base, uint64_t new_)
-{
-    struct paired_rule rule;
-    struct comparison_metric *m = new_row(k, name, role_of(k, name, false, &rule));
-    if (!m) return compare_no_memory(k->err);
-    m->base = (struct run_estimate){.known = true, .value = (double)base};
-    m->new_ = (struct run_estimate){.known = true, .value = (double)new_};
-    if (base) m->ratio = (struct run_estimate){.known = true, .value = (double)new_ / (double)base};
-    m->verdict = "unverified";
-    m->why = "of the whole record: without steps there is one number a side";
-    run_map_text(&k->c->arena, &m->unknown, "gate", m->why);
-    return TARE_OK;
+    return k->side[side].card[0];
 }
 
 /* ---- kernels ---- */
@@ -251,9 +68,16 @@ static const char *row_name(struct comparing *k, const struct gpu_series_kernel 
                         (unsigned long long)of->blocks, (unsigned long long)of->threads);
 }
 
+/* One kernel in all runs of both sides. */
+struct kernel_runs {
+    const struct gpu_series_kernel **found[PAIR_SIDES]; /* NULL: not in that run */
+    bool **taken[PAIR_SIDES];                           /* of each run, by kernel */
+};
+
 static struct samples samples_of(const struct comparing *k, const struct gpu_series_kernel *of,
                                  size_t n_steps)
 {
+    if (!of) return (struct samples){NULL, 0};
     if (k->to->pairs.v && !k->doubt) return (struct samples){of->step_ns, n_steps};
     return (struct samples){of->run_ns, of->n_runs};
 }
@@ -261,6 +85,17 @@ static struct samples samples_of(const struct comparing *k, const struct gpu_ser
 static double per_step(uint64_t runs, size_t steps)
 {
     return steps ? (double)runs / (double)steps : (double)runs;
+}
+
+/* How often it ran in a step; without steps, in a run. */
+static double runs_of(const struct comparing *k, const struct kernel_runs *of, int side)
+{
+    uint64_t runs = 0, steps = 0;
+    for (size_t i = 0; i < k->side[side].n; i++) {
+        if (of->found[side][i]) runs += of->found[side][i]->runs;
+        steps += k->to->pairs.v ? k->side[side].card[i]->n_steps : 1;
+    }
+    return per_step(runs, steps);
 }
 
 /* More runs are told in words: then a longer time is no slower kernel. */
@@ -283,41 +118,65 @@ static void tell_unmatched(struct comparing *k, const char *side, const struct g
     comparison_add_unmatched(k->c, side, in->n_steps ? arena_printf(&k->c->arena, "%s a step", name) : name);
 }
 
-static tare_status add_kernel(struct comparing *k, const struct gpu_series_card *base, size_t at,
-                              const struct gpu_series_card *new_, bool *taken)
+static tare_status add_kernel_row(struct comparing *k, const struct kernel_runs *of, const char *name)
 {
-    const struct gpu_series_kernel *of = &base->kernels[at];
-    size_t other = find_kernel(of, base, new_, taken);
-    if (other == NO_KERNEL) {
-        tell_unmatched(k, "base", of, base);
-        return TARE_OK;
+    struct gpu_row r = {.name = name, .measure = "kernel.time", .on_gpu = true};
+    for (int side = 0; side < PAIR_SIDES; side++) {
+        struct samples *to = arena_new(&k->c->arena, k->side[side].n, sizeof *to);
+        if (!to) return compare_no_memory(k->err);
+        for (size_t i = 0; i < k->side[side].n; i++)
+            to[i] = samples_of(k, of->found[side][i], k->side[side].card[i]->n_steps);
+        r.samples[side] = to;
     }
-    const struct gpu_series_kernel *then = &new_->kernels[other];
-    taken[other] = true;
-    struct row r = {.name = row_name(k, of, base),
-                    .measure = "kernel.time",
-                    .on_gpu = true,
-                    .base = samples_of(k, of, base->n_steps),
-                    .new_ = samples_of(k, then, new_->n_steps)};
-    tare_status s = add_row(k, &r);
-    if (s < 0 || !r.made) return s;
-    if (k->doubt) return TARE_OK; /* how often it ran is not known */
-    bool steps = k->to->pairs.v > 0;
-    tell_runs(k, r.made, per_step(of->runs, steps ? base->n_steps : 0),
-              per_step(then->runs, steps ? new_->n_steps : 0), steps);
+    tare_status s = gpu_row_add(k, &r);
+    if (s < 0 || k->doubt) return s; /* doubt: how often it ran is not known */
+    tell_runs(k, r.made, runs_of(k, of, PAIR_A), runs_of(k, of, PAIR_B), k->to->pairs.v > 0);
     return TARE_OK;
 }
 
-static tare_status add_kernels(struct comparing *k, const struct gpu_series_card *base,
-                               const struct gpu_series_card *new_)
+/* A kernel of the first run of the base, and the same of all other runs. */
+static tare_status add_kernel(struct comparing *k, size_t at, const struct kernel_runs *of)
 {
-    bool *taken = mem_new(new_->n_kernels + 1, sizeof *taken);
+    const struct gpu_series_card *base = first_of(k, PAIR_A);
+    const struct gpu_series_kernel *own = &base->kernels[at];
+    size_t seen[PAIR_SIDES] = {0, 0};
+    if (of->taken[PAIR_A][0][at]) return TARE_OK;
+    for (int side = 0; side < PAIR_SIDES; side++)
+        for (size_t i = 0; i < k->side[side].n; i++) {
+            const struct gpu_series_card *card = k->side[side].card[i];
+            size_t there = card == base ? at : find_kernel(own, base, card, of->taken[side][i]);
+            of->found[side][i] = there == NO_KERNEL ? NULL : &card->kernels[there];
+            if (there == NO_KERNEL) continue;
+            of->taken[side][i][there] = true;
+            seen[side]++;
+        }
+    if (seen[PAIR_B]) return add_kernel_row(k, of, row_name(k, own, base));
+    tell_unmatched(k, "base", own, base);
+    return TARE_OK;
+}
+
+static bool kernel_runs_init(struct comparing *k, struct kernel_runs *of)
+{
+    struct arena *a = &k->c->arena;
+    for (int side = 0; side < PAIR_SIDES; side++) {
+        size_t n = k->side[side].n;
+        of->found[side] = arena_new(a, n, sizeof *of->found[side]);
+        of->taken[side] = arena_new(a, n, sizeof *of->taken[side]);
+        for (size_t i = 0; of->taken[side] && i < n; i++)
+            of->taken[side][i] = arena_new(a, k->side[side].card[i]->n_kernels + 1, sizeof(bool));
+    }
+    return !a->failed;
+}
+
+static tare_status add_kernels(struct comparing *k)
+{
+    const struct gpu_series_card *base = first_of(k, PAIR_A), *new_ = first_of(k, PAIR_B);
+    struct kernel_runs of;
     tare_status s = TARE_OK;
-    if (!taken) return compare_no_memory(k->err);
-    for (size_t i = 0; i < base->n_kernels && s == TARE_OK; i++) s = add_kernel(k, base, i, new_, taken);
+    if (!kernel_runs_init(k, &of)) return compare_no_memory(k->err);
+    for (size_t i = 0; i < base->n_kernels && s == TARE_OK; i++) s = add_kernel(k, i, &of);
     for (size_t i = 0; i < new_->n_kernels && s == TARE_OK; i++)
-        if (!taken[i]) tell_unmatched(k, "new", &new_->kernels[i], new_);
-    mem_free(taken);
+        if (!of.taken[PAIR_B][0][i]) tell_unmatched(k, "new", &new_->kernels[i], new_);
     uint64_t left = base->left_out + new_->left_out;
     if (left)
         comparison_note(k->c, k->to, "kernels.many", "info",
@@ -342,7 +201,7 @@ static tare_status add_unknown(struct comparing *k, const char *name)
     static const char *const fields[] = {"base", "new", "ratio", "gate"};
     struct paired_rule rule;
     struct comparison_metric *m =
-        new_row(k, name, role_of(k, name, strcmp(name, "kernels.time") == 0, &rule));
+        gpu_row_new(k, name, gpu_row_role(k, name, strcmp(name, "kernels.time") == 0, &rule));
     if (!m) return compare_no_memory(k->err);
     m->verdict = "inconclusive";
     m->why = "cannot tell: records are missing";
@@ -362,99 +221,132 @@ static double *kernel_sums(struct comparing *k, const struct gpu_series_card *c)
 static double sum_of(struct samples s)
 {
     double sum = 0;
-    for (size_t i = 0; i < s.n; i++) sum += s.x[i];
+    for (size_t i = 0; s.x && i < s.n; i++) sum += s.x[i];
     return sum;
 }
 
-/* What neither side has is no row. `gate`: of the GPU alone. */
-static tare_status add_columns(struct comparing *k, const char *name, bool gate, struct samples base,
-                               struct samples new_)
-{
-    struct row r = {.name = name, .base = base, .new_ = new_, .gate = gate, .on_gpu = gate};
-    if (!base.x || !new_.x) return compare_no_memory(k->err);
-    return sum_of(base) > 0 || sum_of(new_) > 0 ? add_row(k, &r) : TARE_OK;
-}
+enum column { STEP_TIME, KERNELS_TIME, BUSY_TIME, COPY_TIME, IDLE_TIME, IDLE_CAUSE };
+static const char *const column_names[] = {"step.time", "kernels.time", "busy.time", "copy.time",
+                                           "idle.time"};
 
-static const char *const sums[] = {"kernels.time", "busy.time", "idle.time", "copy.time"};
-
-static tare_status add_idle(struct comparing *k, const struct gpu_series_card *a,
-                            const struct gpu_series_card *b)
+/* Of each step; without steps, of the whole record. `cause`: of IDLE_CAUSE. */
+static struct samples column_of(struct comparing *k, const struct gpu_series_card *c, enum column what,
+                                unsigned cause)
 {
-    const size_t n = a->n_steps, m = b->n_steps;
-    const double least =
-        0.001 * sum_of((struct samples){a->step_ns, n}); /* a cause of less explains nothing */
-    tare_status s =
-        add_columns(k, "idle.time", false, (struct samples){sum_columns(k, a->idle_ns, GPU_CAUSES, n), n},
-                    (struct samples){sum_columns(k, b->idle_ns, GPU_CAUSES, m), m});
-    for (unsigned i = 0; i < GPU_CAUSES && s == TARE_OK; i++) {
-        struct samples base = {a->idle_ns[i], n}, new_ = {b->idle_ns[i], m};
-        const char *name = arena_printf(&k->c->arena, "idle.%s", gpu_cause_name(i));
-        if (!name) return compare_no_memory(k->err);
-        if (sum_of(base) > least || sum_of(new_) > least) s = add_columns(k, name, false, base, new_);
+    const size_t n = c->n_steps;
+    const uint64_t totals[] = {[KERNELS_TIME] = c->all_kernel_ns,
+                               [BUSY_TIME] = c->all_busy_ns,
+                               [COPY_TIME] = c->all_copy_ns,
+                               [IDLE_TIME] = c->wall_ns - c->all_busy_ns};
+    if (!k->to->pairs.v) {
+        double *one = arena_new(&k->c->arena, 1, sizeof *one);
+        if (one) *one = (double)totals[what];
+        return (struct samples){one, 1};
     }
+    switch (what) {
+    case STEP_TIME: return (struct samples){c->step_ns, n};
+    case KERNELS_TIME: return (struct samples){kernel_sums(k, c), n};
+    case BUSY_TIME: return (struct samples){c->busy_ns, n};
+    case COPY_TIME: return (struct samples){c->copy_ns, n};
+    case IDLE_TIME: return (struct samples){sum_columns(k, c->idle_ns, GPU_CAUSES, n), n};
+    case IDLE_CAUSE: return (struct samples){c->idle_ns[cause], n};
+    }
+    return (struct samples){NULL, 0};
+}
+
+/* What neither side has is no row, nor is what takes no more than `least`. */
+static tare_status add_column(struct comparing *k, enum column what, unsigned cause, double least)
+{
+    struct gpu_row r = {.name = column_names[what == IDLE_CAUSE ? IDLE_TIME : what],
+                        .gate = what == KERNELS_TIME || (what == STEP_TIME && k->between),
+                        .on_gpu = what == KERNELS_TIME,
+                        .whole = !k->to->pairs.v};
+    bool some = r.whole && what != COPY_TIME;
+    if (what == IDLE_CAUSE) r.name = arena_printf(&k->c->arena, "idle.%s", gpu_cause_name(cause));
+    for (int side = 0; side < PAIR_SIDES; side++) {
+        struct samples *to = arena_new(&k->c->arena, k->side[side].n, sizeof *to);
+        for (size_t i = 0; to && i < k->side[side].n; i++) {
+            to[i] = column_of(k, k->side[side].card[i], what, cause);
+            if (!to[i].x) return compare_no_memory(k->err);
+            some = some || sum_of(to[i]) > least;
+        }
+        r.samples[side] = to;
+    }
+    if (k->c->arena.failed) return compare_no_memory(k->err);
+    return some ? gpu_row_add(k, &r) : TARE_OK;
+}
+
+/* Length of steps, then sums; where records are missing these are unknown. */
+static tare_status add_columns(struct comparing *k)
+{
+    const bool steps = k->to->pairs.v > 0;
+    const struct gpu_series_card *a = first_of(k, PAIR_A);
+    tare_status s = steps ? add_column(k, STEP_TIME, 0, 0) : TARE_OK;
+    for (enum column i = KERNELS_TIME; i <= IDLE_TIME && s == TARE_OK; i++)
+        s = k->doubt ? add_unknown(k, column_names[i]) : add_column(k, i, 0, 0);
+    if (k->doubt || !steps) return s;
+    const double least =
+        0.001 * sum_of((struct samples){a->step_ns, a->n_steps}); /* a cause of less explains nothing */
+    for (unsigned i = 0; i < GPU_CAUSES && s == TARE_OK; i++) s = add_column(k, IDLE_CAUSE, i, least);
     return s;
 }
 
-static tare_status add_steps(struct comparing *k, const struct gpu_series_card *a,
-                             const struct gpu_series_card *b)
+/* "the base trace", or one of several. */
+static const char *trace_word(const struct comparing *k, int side)
 {
-    const size_t n = a->n_steps, m = b->n_steps;
-    tare_status s =
-        add_columns(k, "step.time", false, (struct samples){a->step_ns, n}, (struct samples){b->step_ns, m});
-    for (size_t i = 0; k->doubt && i < sizeof sums / sizeof *sums && s == TARE_OK; i++)
-        s = add_unknown(k, sums[i]);
-    if (s < 0 || k->doubt) return s;
-    if (s == TARE_OK)
-        s = add_columns(k, "kernels.time", true, (struct samples){kernel_sums(k, a), n},
-                        (struct samples){kernel_sums(k, b), m});
-    if (s == TARE_OK)
-        s = add_columns(k, "busy.time", false, (struct samples){a->busy_ns, n},
-                        (struct samples){b->busy_ns, m});
-    if (s == TARE_OK)
-        s = add_columns(k, "copy.time", false, (struct samples){a->copy_ns, n},
-                        (struct samples){b->copy_ns, m});
-    return s == TARE_OK ? add_idle(k, a, b) : s;
+    const char *several = side == PAIR_A ? "a trace of the base" : "a trace of the new side";
+    const char *one = side == PAIR_A ? "the base trace" : "the new trace";
+    return k->side[side == PAIR_A ? PAIR_A : PAIR_B].n > 1 ? several : one;
 }
 
-static tare_status add_totals(struct comparing *k, const struct gpu_series_card *a,
-                              const struct gpu_series_card *b)
-{
-    tare_status s = TARE_OK;
-    for (size_t i = 0; k->doubt && i < sizeof sums / sizeof *sums && s == TARE_OK; i++)
-        s = add_unknown(k, sums[i]);
-    if (s < 0 || k->doubt) return s;
-    s = add_total(k, "kernels.time", a->all_kernel_ns, b->all_kernel_ns);
-    if (s == TARE_OK) s = add_total(k, "busy.time", a->all_busy_ns, b->all_busy_ns);
-    if (s == TARE_OK) s = add_total(k, "idle.time", a->wall_ns - a->all_busy_ns, b->wall_ns - b->all_busy_ns);
-    if (s == TARE_OK && (a->all_copy_ns || b->all_copy_ns))
-        s = add_total(k, "copy.time", a->all_copy_ns, b->all_copy_ns);
-    return s;
-}
+struct lacking {
+    int steps, records; /* the side of a run without; -1: none */
+};
 
-static void tell_steps(struct comparing *k, const struct gpu_series_card *a, const struct gpu_series_card *b)
+/* Where the runs of a case are no match: models, and how steps were found. */
+static struct lacking look_at_runs(struct comparing *k)
 {
     struct comparison *c = k->c;
-    k->to->pairs = known_u64(a->n_steps < b->n_steps ? a->n_steps : b->n_steps);
-    if (!k->to->pairs.v)
+    const struct gpu_series_card *a = first_of(k, PAIR_A);
+    struct lacking found = {-1, -1};
+    const char *other = NULL, *way = NULL;
+    size_t steps[PAIR_SIDES] = {0, 0};
+    for (int side = PAIR_SIDES - 1; side >= 0; side--)
+        for (size_t i = k->side[side].n; i-- > 0;) {
+            const struct gpu_series_card *b = k->side[side].card[i];
+            steps[side] += b->n_steps;
+            if (!b->n_steps) found.steps = side;
+            if (b->busy_unknown) found.records = side;
+            if (a->name && b->name && strcmp(a->name, b->name) != 0) other = b->name;
+            if (a->n_steps && b->n_steps && strcmp(a->found_by, b->found_by) != 0) way = b->found_by;
+        }
+    k->to->pairs = known_u64(0);
+    if (found.steps < 0)
+        k->to->pairs = known_u64(steps[PAIR_A] < steps[PAIR_B] ? steps[PAIR_A] : steps[PAIR_B]);
+    struct comparison_difference *d = other ? comparison_add_difference(c, "gpu", a->name, other) : NULL;
+    if (d) d->severity = "warn";
+    if (k->to->pairs.v && way)
         comparison_note(
-            c, k->to, "steps.none", "warn",
-            "no steps were found in %s: single runs of kernels are compared, and totals are not judged",
-            a->n_steps ? "the new trace" : "the base trace");
-    k->doubt = a->busy_unknown || b->busy_unknown;
+            c, k->to, "steps.differ", "warn",
+            "steps were found by %s in one trace and by %s in the other: they may not be the same",
+            a->found_by, way);
+    return found;
+}
+
+static void tell_steps(struct comparing *k)
+{
+    struct comparison *c = k->c;
+    const struct lacking found = look_at_runs(k);
+    if (!k->to->pairs.v)
+        comparison_note(c, k->to, "steps.none", "warn",
+                        "no steps were found in %s: single runs of kernels are compared, and totals are %s",
+                        trace_word(k, found.steps), k->between ? "those of whole records" : "not judged");
+    k->doubt = found.records >= 0;
     if (k->doubt)
         comparison_note(
             c, k->to, "busy.unknown", "warn",
             "records are missing in %s: single runs of kernels are compared; sums, busy and idle times are not",
-            a->busy_unknown ? "the base trace" : "the new trace");
-    if (a->name && b->name && strcmp(a->name, b->name) != 0) {
-        struct comparison_difference *d = comparison_add_difference(c, "gpu", a->name, b->name);
-        if (d) d->severity = "warn";
-    }
-    if (k->to->pairs.v && strcmp(a->found_by, b->found_by) != 0)
-        comparison_note(
-            c, k->to, "steps.differ", "warn",
-            "steps were found by %s in one trace and by %s in the other: they may not be the same",
-            a->found_by, b->found_by);
+            trace_word(k, found.records));
 }
 
 /* ---- cards ---- */
@@ -508,40 +400,71 @@ static const char *name_of(struct comparison *c, const struct gpu_series *own,
     return arena_printf(&c->arena, "gpu %u%s", card->number, first ? "" : " of another process");
 }
 
-/* Without steps in one of them, both are compared without. */
-static tare_status add_card(struct comparing *k, const struct gpu_series_card *a,
-                            const struct gpu_series_card *b)
+/* The card of a case in all runs of a side that have it. */
+static tare_status find_runs(struct comparing *k, int side, const struct gpu_series_card *card)
 {
-    k->to = comparison_add_case(k->c, name_of(k->c, k->in->base, a));
+    const struct compare_gpu_side *in = &k->in->side[side];
+    const struct gpu_series *first = &k->in->side[PAIR_A].runs[0];
+    struct gpu_side *to = &k->side[side];
+    *to = (struct gpu_side){.card = arena_new(&k->c->arena, in->n, sizeof *to->card),
+                            .at = arena_new(&k->c->arena, in->n, sizeof *to->at)};
+    if (!to->card || !to->at) return compare_no_memory(k->err);
+    for (size_t i = 0; i < in->n; i++) {
+        const struct gpu_series *run = &in->runs[i];
+        const struct gpu_series_card *there = run == first ? card : counterpart(first, run, card);
+        int64_t ms = run->begun_ms ? run->begun_ms : (int64_t)i * k->in->apart_ms;
+        if (!there) continue; /* of a run that is not the first: it used fewer cards */
+        to->card[to->n] = there;
+        to->at[to->n++].ms = ms;
+    }
+    return TARE_OK;
+}
+
+/* Runs of the base that count each. */
+static tare_status count_runs(struct comparing *k, size_t *out)
+{
+    const struct gpu_side *of = &k->side[PAIR_A];
+    struct compare_values v = {.y = arena_new(&k->c->arena, of->n, sizeof *v.y)};
+    if (!v.y) return compare_no_memory(k->err);
+    compare_cluster(&v, of->at, of->n, k->in->apart_ms);
+    *out = v.n;
+    return TARE_OK;
+}
+
+/* Without steps in one of the runs, all are compared without. */
+static tare_status add_card(struct comparing *k, const struct gpu_series_card *card)
+{
+    size_t runs = 0;
+    tare_status s = TARE_OK;
+    for (int side = 0; side < PAIR_SIDES && s == TARE_OK; side++) s = find_runs(k, side, card);
+    if (s == TARE_OK) s = count_runs(k, &runs);
+    if (s < 0 || !k->side[PAIR_B].n) return s;
+    k->between = runs >= BETWEEN_RUNS_MIN;
+    k->to = comparison_add_case(k->c, name_of(k->c, &k->in->side[PAIR_A].runs[0], card));
     if (!k->to) return compare_no_memory(k->err);
-    tell_steps(k, a, b);
-    tare_status s = k->to->pairs.v ? add_steps(k, a, b) : add_totals(k, a, b);
-    return s == TARE_OK ? add_kernels(k, a, b) : s;
+    tell_steps(k);
+    if (!k->between)
+        comparison_note(
+            k->c, NULL, "runs.one", "info",
+            k->side[PAIR_A].n == 1 && k->side[PAIR_B].n == 1
+                ? "judged by the steps of one run a side: by how much whole runs of this program differ (clocks, "
+                  "heat, neighbours) is not in the intervals"
+                : "judged by the steps of all runs together: three of the base, 30 s apart (--close-runs: or not), "
+                  "would tell by how much whole runs differ");
+    s = add_columns(k);
+    return s == TARE_OK ? add_kernels(k) : s;
 }
 
 /* ---- all of it ---- */
 
-static void hold_false_alarms(struct comparing *k)
-{
-    paired_holm(k->slower.items, k->slower.n);
-    paired_holm(k->faster.items, k->faster.n);
-    for (size_t i = 0; i < k->judged.n; i++) {
-        struct comparison_metric *m = k->judged.items[i];
-        bool improved = strcmp(m->verdict, "improved") == 0;
-        compare_adjust(m, k->slower.items[i], k->in->rule.alpha, k->judged.n);
-        if (!improved || k->faster.items[i] <= k->in->rule.alpha) continue;
-        m->verdict = "inconclusive";
-        m->why = "faster by itself, but among so many comparisons such a one comes by chance";
-    }
-}
-
 static void describe(struct comparison *c, const struct compare_gpu *in)
 {
-    const struct gpu_series *sides[] = {in->base, in->new_};
     struct comparison_side *to[] = {&c->base, &c->new_};
     for (int i = 0; i < PAIR_SIDES; i++) {
-        to[i]->name = to[i]->path = arena_str(&c->arena, sides[i]->path);
+        to[i]->name = to[i]->path = arena_str(&c->arena, in->side[i].runs[0].path);
         to[i]->type = "trace";
+        if (in->side[i].n > 1)
+            to[i]->name = arena_printf(&c->arena, "%s and %zu more", to[i]->path, in->side[i].n - 1);
     }
     run_map_real(&c->arena, &c->config, "min_effect", in->rule.min_effect);
     run_map_real(&c->arena, &c->config, "alpha", in->rule.alpha);
@@ -552,10 +475,6 @@ static void describe(struct comparison *c, const struct compare_gpu *in)
     run_explain_host(&like, RUN_BY_IMPORT); /* a trace does not tell the machine */
     c->arena = like.arena;
     c->host = like.host;
-    comparison_note(
-        c, NULL, "runs.one", "info",
-        "judged by the steps of one run a side: by how much whole runs of this program differ (clocks, "
-        "heat, neighbours) is not in the intervals");
 }
 
 static void tell_other_cards(struct comparison *c, const char *side, const struct gpu_series *own,
@@ -569,17 +488,16 @@ static void tell_other_cards(struct comparison *c, const char *side, const struc
 tare_status compare_gpu(struct comparison *c, const struct compare_gpu *in, tare_error *err)
 {
     struct comparing k = {.c = c, .in = in, .err = err};
+    const struct gpu_series *base = &in->side[PAIR_A].runs[0], *new_ = &in->side[PAIR_B].runs[0];
     tare_status s = TARE_OK;
     describe(c, in);
-    for (size_t i = 0; i < in->base->n_cards && s == TARE_OK; i++) {
-        const struct gpu_series_card *a = &in->base->cards[i], *b = counterpart(in->base, in->new_, a);
-        if (b) s = add_card(&k, a, b);
-    }
-    tell_other_cards(c, "base", in->base, in->new_);
-    tell_other_cards(c, "new", in->new_, in->base);
+    for (size_t i = 0; i < base->n_cards && s == TARE_OK; i++)
+        if (counterpart(base, new_, &base->cards[i])) s = add_card(&k, &base->cards[i]);
+    tell_other_cards(c, "base", base, new_);
+    tell_other_cards(c, "new", new_, base);
     if (s == TARE_OK && !c->cases.n)
-        s = error_set(err, TARE_INVALID, "%s and %s: no GPU worked in both", in->base->path, in->new_->path);
-    if (s == TARE_OK) hold_false_alarms(&k);
+        s = error_set(err, TARE_INVALID, "%s and %s: no GPU worked in both", base->path, new_->path);
+    if (s == TARE_OK) gpu_rows_hold(&k);
     vec_release(&k.judged);
     vec_release(&k.slower);
     vec_release(&k.faster);

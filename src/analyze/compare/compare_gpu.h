@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * compare_gpu.h - two traces of GPUs -> a comparison document: a case a GPU; length of steps, busy and idle time by
- * cause, copies, and every kernel, judged by pairs of steps (or of single runs of a kernel, where there are no
- * steps). Kernels that only one side has are listed. Pure: opens nothing. */
+ * compare_gpu.h - traces of GPUs of two sides -> a comparison document: a case a GPU; length of steps, busy and idle
+ * time by cause, copies, and every kernel, judged by what whole runs differ by where the base has three or more, else
+ * by pairs of steps (or of single runs of a kernel, where there are no steps). Kernels that only one side has are
+ * listed. Pure: opens nothing. */
 #ifndef ANALYZE_COMPARE_GPU_H
 #define ANALYZE_COMPARE_GPU_H
 
@@ -11,7 +12,11 @@
 #include "run/comparison.h"
 
 struct compare_gpu {
-    const struct gpu_series *base, *new_;
+    struct compare_gpu_side {
+        const struct gpu_series *runs; /* in order of time */
+        size_t n;                      /* at least one */
+    } side[PAIR_SIDES];
+    int64_t apart_ms; /* runs of a side closer than this count as one; 0: they count */
     struct paired_rule rule;
     const struct compare_limit *limits; /* of gpu_measures; those named alone may fail then */
     size_t n_limits;

@@ -43,12 +43,6 @@ struct runs_of { /* one case on one side */
     size_t n;
 };
 
-struct values {
-    double *y;    /* ln, one per run that counts */
-    size_t n;     /* of these */
-    size_t taken; /* runs and launches before those too close together were made one */
-};
-
 static int by_time(const void *a, const void *b)
 {
     const struct compare_moment *x = a, *y = b;
@@ -78,8 +72,8 @@ static tare_status take_case(moments *to, const struct run *run, const struct ru
     return s;
 }
 
-/* Runs that began less than `apart_ms` after the one before are not independent: together they are one, their mean. */
-static void cluster(struct values *out, const struct compare_moment *from, size_t n, int64_t apart_ms)
+void compare_cluster(struct compare_values *out, const struct compare_moment *from, size_t n,
+                     int64_t apart_ms)
 {
     size_t in_it = 0;
     out->n = 0;
@@ -98,7 +92,7 @@ static void cluster(struct values *out, const struct compare_moment *from, size_
 }
 
 static tare_status take_values(const struct runs_of *side, const struct measure *m, int64_t apart_ms,
-                               struct values *out, tare_error *err)
+                               struct compare_values *out, tare_error *err)
 {
     moments all = VEC_INIT;
     tare_status s = TARE_OK;
@@ -108,7 +102,7 @@ static tare_status take_values(const struct runs_of *side, const struct measure 
         qsort(all.items, all.n, sizeof *all.items, by_time);
         out->y = mem_new(all.n, sizeof *out->y);
         if (out->y)
-            cluster(out, all.items, all.n, apart_ms);
+            compare_cluster(out, all.items, all.n, apart_ms);
         else
             s = compare_no_memory(err);
     }
@@ -129,7 +123,7 @@ struct judging_case {
 /* A single run as its document has it, with its interval; of several the geometric mean. Runs too close together to be
  * more than one have the interval that holds all of theirs. */
 static struct run_estimate middle_of(const struct runs_of *side, const struct measure *m,
-                                     const struct values *v)
+                                     const struct compare_values *v)
 {
     struct run_estimate e = {0}, all = {.known = true, .value = exp(stats_mean(v->y, v->n))};
     bool bounded = v->n == 1;
@@ -144,8 +138,8 @@ static struct run_estimate middle_of(const struct runs_of *side, const struct me
     return bounded && lo <= all.value && all.value <= hi ? run_estimate(all.value, lo, hi) : all;
 }
 
-static const char *unverified_why(struct comparison *c, const struct values *a, const struct values *b,
-                                  const struct values *past)
+static const char *unverified_why(struct comparison *c, const struct compare_values *a,
+                                  const struct compare_values *b, const struct compare_values *past)
 {
     bool close = a->taken > a->n || b->taken > b->n || past->taken > past->n;
     return arena_printf(&c->arena, "%zu and %zu runs, %zu earlier%s: no spread to judge by", a->n, b->n,
@@ -153,7 +147,8 @@ static const char *unverified_why(struct comparison *c, const struct values *a, 
 }
 
 /* Why a number is not there, and what would decide. */
-static void explain_unknown(struct comparison *c, struct comparison_metric *m, const struct between_result *b)
+static void explain_unknown(struct comparison *c, struct comparison_metric *m, const struct between_result *b,
+                            bool again)
 {
     static const char *const unjudged[] = {"ratio", "mde", "p_value", "sd_launch", "needed"};
     struct arena *a = &c->arena;
@@ -166,18 +161,18 @@ static void explain_unknown(struct comparison *c, struct comparison_metric *m, c
                      open ? "more runs than anyone makes, or the interval lies across a limit" : "decided");
     run_map_text(a, &m->unknown, "sd_sample", "runs are judged as wholes");
     if (open && b->needed)
-        m->why = arena_printf(
-            a, "undecided (sees changes from %s on); about %zu runs per side would decide, or --ab",
-            show_percent(b->mde).s, b->needed);
+        m->why =
+            arena_printf(a, "undecided (sees changes from %s on); about %zu runs per side would decide%s",
+                         show_percent(b->mde).s, b->needed, again ? ", or --ab" : "");
     else if (open)
-        m->why = arena_printf(a, "undecided (sees changes from %s on); measure interleaved: --ab",
-                              show_percent(b->mde).s);
+        m->why = arena_printf(a, "undecided (sees changes from %s on)%s", show_percent(b->mde).s,
+                              again ? "; measure interleaved: --ab" : "");
 }
 
 /* Where nothing could be judged (BETWEEN_NONE) there is no interval either, and a level of confidence would claim
  * one. */
-static void fill_metric(const struct judging_case *k, struct comparison_metric *m,
-                        const struct between_result *b, const struct between_rule *r)
+void compare_fill_between(struct comparison *c, struct comparison_metric *m, const struct between_result *b,
+                          const struct between_rule *r, bool again)
 {
     static const char *const methods[] = {"single", "runs", "history", "far"};
     m->method = methods[b->method];
@@ -193,12 +188,12 @@ static void fill_metric(const struct judging_case *k, struct comparison_metric *
     m->p_value = known_if_finite(b->p_worse);
     m->sd_launch = known_if_finite(b->sd);
     if (b->needed) m->needed = known_u64(b->needed);
-    explain_unknown(k->c, m, b);
+    explain_unknown(c, m, b, again);
 }
 
 /* Within-run intervals are shown as evidence and never judge: they were wrong in 28 to 39 of 100 comparisons. */
-static void add_evidence(const struct judging_case *k, struct comparison_metric *m, const struct values *a,
-                         const struct values *b, size_t past)
+static void add_evidence(const struct judging_case *k, struct comparison_metric *m,
+                         const struct compare_values *a, const struct compare_values *b, size_t past)
 {
     struct arena *arena = &k->c->arena;
     run_map_int(arena, &m->evidence, "runs_base", (int64_t)a->n);
@@ -221,23 +216,24 @@ struct judged {
 };
 
 /* PAST_MOST of them have room in out->y. */
-static tare_status take_past(const struct judging_case *k, const struct measure *m, struct values *out,
-                             tare_error *err)
+static tare_status take_past(const struct judging_case *k, const struct measure *m,
+                             struct compare_values *out, tare_error *err)
 {
     struct compare_moment at[PAST_MOST];
     struct compare_series past = {at, 0, PAST_MOST};
     const struct compare_past *p = &k->in->past;
     tare_status s = p->values ? p->values(p->ctx, k->to->name, m->name, &past, err) : TARE_OK;
-    if (s == TARE_OK) cluster(out, at, past.n, k->in->apart_ms);
+    if (s == TARE_OK) compare_cluster(out, at, past.n, k->in->apart_ms);
     return s;
 }
 
 /* One metric of one case: both sides and the history to a verdict, and to why there is none. */
-static tare_status judge_values(const struct judging_case *k, const struct judged *j, const struct values *a,
-                                const struct values *b, tare_error *err)
+static tare_status judge_values(const struct judging_case *k, const struct judged *j,
+                                const struct compare_values *a, const struct compare_values *b,
+                                tare_error *err)
 {
     double y[PAST_MOST];
-    struct values past = {.y = y};
+    struct compare_values past = {.y = y};
     tare_status s = take_past(k, j->m, &past, err);
     if (s < 0) return s;
     struct between_sides sides = {{a->y, a->n}, {b->y, b->n}, {y, past.n}, j->m->more_is_better};
@@ -250,7 +246,7 @@ static tare_status judge_values(const struct judging_case *k, const struct judge
     m->samples = known_u64(a->n < b->n ? a->n : b->n);
     m->base = middle_of(&k->base, j->m, a);
     m->new_ = middle_of(&k->new_, j->m, b);
-    fill_metric(k, m, &found, &j->rule);
+    compare_fill_between(k->c, m, &found, &j->rule, true);
     if (found.method == BETWEEN_NONE) m->why = unverified_why(k->c, a, b, &past);
     if (found.method == BETWEEN_FAR)
         m->why =
@@ -274,8 +270,8 @@ static double plausible_of(const struct judging_case *k, const struct measure *m
 
 /* ---- a metric that one side does not have ---- */
 
-static tare_status take_both(const struct judging_case *k, const struct measure *m, struct values *a,
-                             struct values *b, tare_error *err)
+static tare_status take_both(const struct judging_case *k, const struct measure *m, struct compare_values *a,
+                             struct compare_values *b, tare_error *err)
 {
     tare_status s = take_values(&k->base, m, k->in->apart_ms, a, err);
     return s == TARE_OK ? take_values(&k->new_, m, k->in->apart_ms, b, err) : s;
@@ -317,7 +313,7 @@ static tare_status stand_in(const struct judging_case *k, const struct judged *j
     if (strncmp(j->m->name, "latency.", 8) != 0) return TARE_OK;
     for (size_t i = 0; s == TARE_OK && !*why && i < 2; i++) {
         struct judged w = *j;
-        struct values a = {0}, b = {0};
+        struct compare_values a = {0}, b = {0};
         w.m = measure_find(witnesses[i]);
         w.rule.plausible = plausible_of(k, w.m);
         s = take_both(k, w.m, &a, &b, err);
@@ -365,7 +361,7 @@ static tare_status judge_absent(const struct judging_case *k, const struct judge
 
 static tare_status judge_metric(const struct judging_case *k, const struct judged *j, tare_error *err)
 {
-    struct values a = {0}, b = {0};
+    struct compare_values a = {0}, b = {0};
     tare_status s = take_both(k, j->m, &a, &b, err);
     if (s == TARE_OK && a.n && b.n)
         s = judge_values(k, j, &a, &b, err);

@@ -42,6 +42,21 @@ struct compare_saved {
  * documents are not what can be compared; TARE_DENIED: surroundings differ too much, and `force` is not set. */
 tare_status compare_saved(struct comparison *c, const struct compare_saved *in, tare_error *err);
 
+/* ---- for whoever else has a value a run ---- */
+
+struct compare_values {
+    double *y;    /* ln, one per run that counts */
+    size_t n;     /* of these */
+    size_t taken; /* runs and launches before those too close together were made one */
+};
+/* Runs that began less than `apart_ms` after the one before are not independent: together they are one, their mean.
+ * `from` is in order of time; out->y has room for all. */
+void compare_cluster(struct compare_values *out, const struct compare_moment *from, size_t n,
+                     int64_t apart_ms);
+/* What runs say, into their metric. `again`: it can be measured anew, in turn. */
+void compare_fill_between(struct comparison *c, struct comparison_metric *m, const struct between_result *b,
+                          const struct between_rule *r, bool again);
+
 /* ---- environment.c: in what the surroundings of two sets of runs differ: machine, runtime, subject, load. Says what
  * and how bad; refuses nothing itself ---- */
 

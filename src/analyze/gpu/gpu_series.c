@@ -221,6 +221,7 @@ tare_status gpu_series_read(struct gpu_series *out, struct trace *t, tare_error 
     if (s < 0) return s;
     *out = (struct gpu_series){.arena = ARENA_INIT};
     out->path = arena_str(&out->arena, trace_path(t));
+    if (trace_n_processes(t)) out->begun_ms = (int64_t)(trace_process(t, 0)->start_unix_ns / 1000000);
     s = gpu_work_gather(&w, &t, 1, &p, err);
     if (s == TARE_OK) s = gpu_work_steps(&w);
     if (s == TARE_OK) s = gpu_work_courses(&w);

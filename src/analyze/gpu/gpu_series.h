@@ -35,6 +35,7 @@ struct gpu_series_card {
 struct gpu_series {
     struct arena arena;
     const char *path;
+    int64_t begun_ms; /* by the wall clock, since 1970; 0: not told */
     struct gpu_series_card *cards;
     size_t n_cards;
 };

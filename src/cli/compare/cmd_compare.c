@@ -33,6 +33,7 @@ static const struct opt_usage usage = {
                 "tare compare [options] --base <run>... --new <run>...\n"
                 "tare compare [options] <comparison.json>\n"
                 "tare compare --gpu [options] <base.tare> <new.tare>\n"
+                "tare compare --gpu [options] --base <trace>... --new <trace>...\n"
                 "tare compare --ab [options] <base> <new>\n"
                 "tare compare --ab [options] <model.onnx> --a '<options>' --b '<options>'\n"
                 "tare compare --ab-rev <base..new> [--build <line>] [options] -- <command> [args]",
@@ -44,7 +45,7 @@ static const struct opt_usage usage = {
              "enough or the budget is spent, never because a verdict looks decided. A side is an .onnx file or a "
              "command as one quoted word. Models are loaded afresh many times, laid out differently each time. With "
              "--gpu two traces are compared by their steps: which kernels take longer, how busy the GPU was, and why "
-             "it was not.",
+             "it was not; several a side by how much runs differ.",
     .tail = "tare compare base.json new.json\n"
             "tare compare @main new.json --fail-on 'latency.p95>5%' --format md\n"
             "tare compare --ab old.onnx new.onnx --batch 16\n"
@@ -77,7 +78,22 @@ static bool has_dashes(int argc, char **argv)
     return false;
 }
 
-/* Saved runs: two names, or --base and --new, or one document to show again. */
+/* Two names, or --base and --new; neither: the sides stay empty. */
+static int choose_sides(struct cli *cli, struct compare_args *a)
+{
+    if (a->base.n || a->new_.n)
+        return !a->n && a->base.n && a->new_.n
+                   ? 0
+                   : cli_usage_error(
+                         cli, "several runs a side: --base and --new, each once at least, and nothing else");
+    if (a->n != 2) return 0;
+    a->base = (struct opt_list){&a->args[0], 1, false}; /* borrowed: never released */
+    a->new_ = (struct opt_list){&a->args[1], 1, false};
+    a->positional = true;
+    return 0;
+}
+
+/* Saved runs, or one document to show again. */
 static int choose_saved(struct cli *cli, struct compare_args *a)
 {
     for (int i = 0; i < a->n; i++)
@@ -87,30 +103,27 @@ static int choose_saved(struct cli *cli, struct compare_args *a)
         if (str_ends_with(a->args[i], ".tare"))
             return cli_usage_error(cli, "%s is a trace: --gpu compares what GPUs did in two of them",
                                    a->args[i]);
-    if (a->base.n || a->new_.n) {
-        if (a->n || !a->base.n || !a->new_.n)
-            return cli_usage_error(
-                cli, "several runs a side: --base and --new, each once at least, and nothing else");
-        return 0;
-    }
-    if (a->n < 1 || a->n > 2)
-        return cli_usage_error(
-            cli, "two saved runs are compared (--base and --new take several); --ab measures two "
-                 "things in turn, --ab-rev two git revisions");
-    if (a->n == 2) { /* borrowed: never released */
-        a->base = (struct opt_list){&a->args[0], 1, false};
-        a->new_ = (struct opt_list){&a->args[1], 1, false};
-        a->positional = true;
-    }
-    return 0;
+    int rc = choose_sides(cli, a);
+    if (rc || a->base.n) return rc;
+    return a->n == 1
+               ? 0
+               : cli_usage_error(
+                     cli, "two saved runs are compared (--base and --new take several); --ab measures two "
+                          "things in turn, --ab-rev two git revisions");
+}
+
+static int choose_traces(struct cli *cli, struct compare_args *a)
+{
+    int rc = choose_sides(cli, a);
+    if (rc || a->base.n) return rc;
+    return cli_usage_error(
+        cli, "--gpu compares two traces: name the base and the new one (--base and --new take several)");
 }
 
 /* What the two sides are, as far as words tell it. */
 static int choose_way(struct cli *cli, struct compare_args *a)
 {
-    if (a->gpu)
-        return a->n == 2 ? 0
-                         : cli_usage_error(cli, "--gpu compares two traces: name the base and the new one");
+    if (a->gpu) return choose_traces(cli, a);
     if (!a->ab && !a->revisions) return choose_saved(cli, a);
     if (a->revisions && (!a->dashes || a->n < 1))
         return cli_usage_error(cli, "--ab-rev measures a command: give it after --");
@@ -137,15 +150,15 @@ static int read_args(struct cli *cli, struct compare_args *a, int argc, char **a
         OPT_STRING(0, "a", &a->options[PAIR_A], "<options>", "options of the base side alone", .only_for = KIND_MODEL),
         OPT_STRING(0, "b", &a->options[PAIR_B], "<options>", "options of the new side alone", .only_for = KIND_MODEL),
         OPT_GROUP("Saved runs"),
-        OPT_LIST(0, "base", &a->base, "<run>", "a run of the base side: file, folder, @name or id",
-                 .only_for = SAVED),
-        OPT_LIST(0, "new", &a->new_, "<run>", "a run of the new side", .only_for = SAVED),
+        OPT_LIST(0, "base", &a->base, "<run>",
+                 "a run of the base side: file, folder, @name or id; a trace under --gpu", .only_for = KEPT),
+        OPT_LIST(0, "new", &a->new_, "<run>", "a run of the new side", .only_for = KEPT),
         OPT_LIST(0, "fail-on", &a->fail_on, "<limit>",
                  "fail only if this metric is worse by more than this (95 % sure), as in latency.p95>5%",
                  .only_for = KEPT),
         OPT_FLAG(0, "force", &a->force, "compare also what is not comparable: other machine, unit, load",
                  .only_for = SAVED),
-        OPT_FLAG(0, "close-runs", &a->close_runs, "runs less than 30 s apart count each", .only_for = SAVED),
+        OPT_FLAG(0, "close-runs", &a->close_runs, "runs less than 30 s apart count each", .only_for = KEPT),
         OPT_HISTORY(&a->history),
         OPT_FLAG(0, "no-history", &a->history.none, "judge without the history"),
         OPT_GROUP("Models"),

@@ -2,7 +2,7 @@
  * compare_args.h - what a user asked `tare compare` for, and the ways to answer. One file each: cmd_compare.c (the
  * command line, which way; verdict, answer, exit code for every way), compare_ab.c (both sides measured in turn),
  * compare_side.c (from texts to sides), compare_rev.c (git revisions), compare_runs.c (saved runs), compare_traces.c
- * (what GPUs did in two traces). */
+ * (what GPUs did in traces). */
 #ifndef CLI_COMPARE_ARGS_H
 #define CLI_COMPARE_ARGS_H
 
@@ -125,7 +125,10 @@ struct compare_limits {
 tare_status compare_limits_read(const struct opt_list *texts, const struct measure *among,
                                 struct compare_limits *out, tare_error *err);
 
-/* What GPUs did in two traces. */
+/* The command line that judges the same sides again, into the document. */
+void compare_tell_again(const struct compare_args *a, struct comparison *c);
+
+/* What GPUs did in traces of two sides. */
 int compare_traces(struct cli *cli, const struct compare_args *a);
 
 /* Check both revisions out into folders under `dir`, build them; the folders' names go to the sides. */

@@ -255,14 +255,12 @@ static void add_words(struct buf *b, const char *option, const struct opt_list *
     }
 }
 
-/* The command line that judges the same runs again. */
-static void tell_again(struct comparing *k, struct comparison *c)
+void compare_tell_again(const struct compare_args *a, struct comparison *c)
 {
     struct buf b = BUF_INIT;
-    const struct compare_args *a = k->a;
     bool single = a->base.n == 1 && a->new_.n == 1;
     if (a->new_.n == 0) return; /* of a run that was just made: what made it says how */
-    buf_add_str(&b, "tare compare");
+    buf_printf(&b, "tare compare%s", a->gpu ? " --gpu" : "");
     add_words(&b, single ? "" : "--base", &a->base);
     add_words(&b, single ? "" : "--new", &a->new_);
     add_words(&b, "--fail-on", &a->fail_on);
@@ -315,7 +313,7 @@ static tare_status judge(struct comparing *k, struct comparison *c)
     in.n_limits = l.n;
     name_sides(k, c);
     if (s == TARE_OK) s = compare_saved(c, &in, err);
-    if (s == TARE_OK) tell_again(k, c);
+    if (s == TARE_OK) compare_tell_again(k->a, c);
     vec_release(&l);
     return s;
 }

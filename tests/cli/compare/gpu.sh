@@ -30,6 +30,13 @@ tare compare --gpu base.tare same.tare; echo "exit $?"
 tare compare --gpu base.tare slow.tare; echo "exit $?"
 tare compare --gpu base.tare slow.tare --fail-on 'kernel.time>15%' | grep ^verdict; tare compare --gpu base.tare few.tare --strict | tail -4; echo "exit $?"
 tare compare --gpu base.tare slow.tare --json >x.json; tare compare x.json | grep -c kernel.time; tare compare --gpu base.tare slow.tare -f md | head -4
+# several a side: what whole runs differ by judges, also what the host has a part in; two a side are judged by all their steps
+made base2 60 1.01 0 3; made base3 60 0.99 0 91; made slow2 60 1.11 1 17; made slow3 60 1.09 1 71
+tare compare --gpu --base base.tare --base base2.tare --base base3.tare --new slow.tare --new slow2.tare --new slow3.tare; echo "exit $?"
+tare compare --gpu --base base.tare --base base2.tare --base base3.tare --new same.tare | grep -e ^step -e ^verdict; echo "exit $?"
+tare compare --gpu --base base.tare --base base2.tare --new slow.tare --new slow2.tare | grep -e ^method -e ^step -e relu -e ^info
+tare compare --gpu --base base.tare; echo "exit $?"
+tare compare --gpu --base base.tare --new slow.tare --new gone.tare; echo "exit $?"
 # what is no such trace
 echo '{}' >run.json; tare compare --gpu base.tare run.json; echo "exit $?"
 tare compare base.tare slow.tare; echo "exit $?"
