@@ -126,7 +126,7 @@ static void test_default_reasons(void **state)
     (void)state;
     static const char *const always[RUN_PRODUCERS] = {
         [RUN_BY_BENCH] =
-            "samples\nwarmup_runs\nunit\nunits_per_run\nconfidence\nload_ns\nfirst_run_ns\nlatency_ns\n"
+            "samples\nwarmup_runs\nunit\nunits_per_run\nconfidence\nload_ns\nfirst_run_ns\nfailed_runs\nlatency_ns\n"
             "samples_raw\nthroughput\nmemory\ncpu\noutliers\nio\nstability\nself\n",
         [RUN_BY_WATCH] = "samples\ncpu\nio\n",
         [RUN_BY_INSPECT] = "cost\nlayers\n",
