@@ -44,7 +44,7 @@ static bool take_cases(struct asked *a, PyObject *rows, tare_error *err)
     }
     a->plan.cases = a->cases.items;
     a->plan.n_cases = a->cases.n;
-    a->weighed.spares = a->cases.n > 1 || a->plan.keep_failed;
+    a->weighed.spares = true;
     return true;
 }
 

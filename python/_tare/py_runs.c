@@ -9,12 +9,15 @@
 #include "subject/py_wire.h"
 #include "work.h"
 
+#include <structmember.h> /* needs Python.h, which is in work.h */
+
 struct runs {
     PyObject_HEAD struct weighed weighed;
     struct subject *subject;
     struct instance *instance;
     struct run scratch; /* where the case would be described */
     struct run_map params;
+    unsigned long long failed_ns; /* of the run that raised */
 };
 
 /* ---- making and dropping ---- */
@@ -80,7 +83,7 @@ static tare_status run_some(struct runs *r, struct times *out, uint64_t length_n
     do {
         struct subject_cost cost = {0};
         tare_status s = ops->before_run(r->instance, 0, err);
-        if (s == TARE_OK) s = ops->run(r->instance, 0, &cost, err);
+        if (s == TARE_OK && (s = ops->run(r->instance, 0, &cost, err)) < 0) r->failed_ns = cost.wall_ns;
         if (s < 0) return s;
         out->ns[out->n++] = cost.wall_ns;
         spent += cost.wall_ns * callback_group(r->instance);
@@ -94,7 +97,8 @@ static long involuntary(void)
     return getrusage(RUSAGE_SELF, &use) == 0 ? use.ru_nivcsw : 0;
 }
 
-/* The times go back as bytes: up to 65536 numbers as Python objects would grow the heap of the process
+/* Where a run raised, the times of those before it go back, and the exception comes when more are asked for.
+ * The times go back as bytes: up to 65536 numbers as Python objects would grow the heap of the process
  * that is measured. Switches are of the whole stretch, as counting them around each run would cost a
  * system call each. */
 static PyObject *runs_run(PyObject *self, PyObject *args)
@@ -110,7 +114,7 @@ static PyObject *runs_run(PyObject *self, PyObject *args)
     tare_status s = run_some(r, &out, length_ns, &err);
     switches = involuntary() - switches;
     PyObject *result = NULL;
-    if (s == TARE_OK)
+    if (s == TARE_OK || out.n)
         result = Py_BuildValue("y#lK", (const char *)out.ns, out.n * (Py_ssize_t)sizeof *out.ns, switches,
                                (unsigned long long)callback_group(r->instance));
     else
@@ -131,6 +135,11 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyMemberDef members[] = {
+    {"failed_ns", T_ULONGLONG, offsetof(struct runs, failed_ns), READONLY, "ns of the run that raised last"},
+    {NULL, 0, 0, 0, NULL},
+};
+
 static PyTypeObject runs_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tare._tare.Runs",
     .tp_basicsize = sizeof(struct runs),
@@ -139,6 +148,7 @@ static PyTypeObject runs_type = {
     .tp_new = create,
     .tp_dealloc = dealloc,
     .tp_methods = methods,
+    .tp_members = members,
 };
 
 /* ---- this process ---- */

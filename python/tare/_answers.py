@@ -591,7 +591,8 @@ def _case_rows(title: str, what: str, key: str, rows: list[dict[str, Any]]) -> s
     lines = [title, _LINE, f" {what} | {unit + '/Sec':>12} | {'+/-':>6} | {'Latency (ms)':>14} | {'Memory (MB)':>13}", _LINE]
     for row in rows:
         if row["failure"]:
-            lines.append(f" {row[key]:>5} | failed: {row['failure']}")
+            lines.append(f" {row[key]:>5} | {'some runs ' if row['calls'] else ''}failed: {row['failure']}")
+        if not row["calls"]:
             continue
         lines.append(
             f" {row[key]:>5} | {in_column(row[rate]):>12} | {_spread(row, row[rate]):>6} | {in_column(row[latency]):>14} | "

@@ -197,7 +197,7 @@ def _measure(feeder, cases, settings):
         if not _gpu.is_open():
             return run
         document = run.to_dict()
-        calls = {name: feeder.once(batch, length) for name, batch, length in cases if run.case(name).failure is None}
+        calls = {name: feeder.once(batch, length) for name, batch, length in cases if run.case(name).samples}
         return Run.of(_gpu.tell(_gpu.record(document, calls)))
     except BaseException as error:
         _name_place(error)
@@ -258,8 +258,9 @@ def bench(
     of them (from the start again when there are fewer); with lengths, its texts are cut or repeated to so many words.
     make_input(batch, length) makes the arguments itself (0: not asked for). setup(*args) is called before each run and
     not timed; a tuple that it returns is that run's arguments. Cases are measured in turns, in random order.
-    A case in which an exception is raised (a batch that does not fit into memory) is a row with that reason, its `failure`; the others
-    are measured. Where all cases fail, the first exception comes out as it is, with a note that names the case; what is no Exception
+    A run that raises an Exception is counted (`failed_runs`, what the first said is the case's `failure`) and the next one is made; a
+    case has failed, and is a row without numbers, when three more runs failed than were served (a batch that does not fit into memory).
+    Where all cases fail, the first exception comes out as it is, with a note that names the case; what is no Exception
     (KeyboardInterrupt, SystemExit) comes out at once.
     """
     timed = isinstance(function, Timed)

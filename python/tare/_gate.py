@@ -63,7 +63,8 @@ def judge(asked: argparse.Namespace, run: Run, targets: list[dict[str, Any]], fa
                     print(f"  --fail-on {metric['metric']} is not decided for {case['name']}: {metric['why']}", file=sys.stderr)
     for case in run.cases:
         if case.failure:
-            print(f"tare: {case.name} failed: {case.failure}", file=sys.stderr)
+            some = "some runs of " if case.samples else ""
+            print(f"tare: {some}{case.name} failed: {case.failure}", file=sys.stderr)
             failed = True
     if failed or "fail" in verdicts or verdict == "regressed":
         return 1

@@ -117,7 +117,7 @@ def _complete(document: dict[str, Any], subject: Any, inputs: Inputs | None, uni
     _rename(document, renamed)
     case["params"].update(params)
     document["subject"].update(_described(subject))
-    if case.get("failure"):
+    if not case.get("samples"):
         return
     case["load_ns"] = subject.load_ns or None
     if not case["load_ns"]:

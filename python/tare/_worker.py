@@ -109,8 +109,8 @@ def _without_us(trace):
 _shown = set()
 
 
-def refuse(error):
-    """An error as a reply: bad input, or what the function raised, whose traceback is shown."""
+def refuse(error, ns=0):
+    """An error as a reply: bad input, or what the function raised after `ns`, whose traceback is shown."""
     text = str(error) if isinstance(error, BadInput) else "".join(traceback.format_exception_only(type(error), error))
     if not isinstance(error, BadInput):
         if type(error) not in _shown:  # one of each kind, however many runs fail
@@ -118,7 +118,7 @@ def refuse(error):
             traceback.print_exception(type(error), error, _without_us(error.__traceback__))
         sys.stderr.flush()
     cut = " ".join(text.split()).encode("utf-8", "replace")[:_TEXT_MAX]
-    return reply(INVALID if isinstance(error, BadInput) else DENIED, len(cut), payload=cut)
+    return reply(INVALID if isinstance(error, BadInput) else DENIED, len(cut), ns, payload=cut)
 
 
 class Lane:
@@ -150,7 +150,11 @@ class Lane:
         return reply(value=self.feeder.units(batch, arguments))
 
     def run(self, number, ns, most):
-        times, switches, group = self.case(number, ns == 0).run(ns, most)
+        runs = self.case(number, ns == 0)
+        try:
+            times, switches, group = runs.run(ns, most)
+        except BaseException as error:  # also SystemExit: a run that failed
+            return refuse(error, runs.failed_ns)
         return reply(0, len(times) // 8, group, max(switches, 0), times)
 
     def state(self, _, reset, __):

@@ -65,7 +65,7 @@ struct bench_plan {
 
 /* Measures all cases into run->cases, in the plan's order. A case that cannot be prepared, or fails in a run, is there
  * with its `failure` and nothing else; when all fail, what the first of them said is the error. A failed run does not
- * end its case under open-loop load, nor of subjects whose runs stand alone. */
+ * end its case: it is counted there. */
 tare_status bench_run(struct run *run, const struct bench_plan *plan, tare_error *err);
 
 /* ---- named load patterns after the scenarios of MLPerf Inference, as a table for the command line. A preset

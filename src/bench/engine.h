@@ -35,21 +35,24 @@ struct times {
     size_t n, cap;
 };
 
+/* Runs without a time, that failed or were due and not served: they took longer than this. */
+struct wait {
+    uint64_t ns, after; /* so many runs with a time came before it */
+};
+struct waits {
+    struct wait *items;
+    size_t n, cap;
+};
+
 struct usage { /* sums over runs of what subjects say themselves */
     uint64_t runs;
     struct subject_cost sum; /* rss_peak: the greatest */
 };
 
-struct reading { /* of the process and the machine, at one moment */
+struct reading { /* of the process and the machine, at one moment; or, but for rss, what lies between two */
     struct procstat process;
     struct cpu_ticks ticks;
     struct known_u64 throttled_ns, rss;
-};
-
-struct disturbance { /* between two readings */
-    struct procstat process;
-    struct cpu_ticks ticks;
-    struct known_u64 throttled_ns;
 };
 
 struct slice {       /* some runs of one case in a row */
@@ -100,7 +103,7 @@ struct case_work {
     uint64_t load_ns, first_run_ns, warmup_runs, warmup_ns;
     bool judged, steady; /* warm-up */
     struct times samples;
-    struct times waits;    /* runs that failed, open loop: or were not served; they took longer than that */
+    struct waits waits;
     const char *failure;   /* the first run that failed; NULL: none did */
     tare_status failed;    /* STOP_FAILED */
     struct times switched; /* numbers of the samples during which the system took the processor away */
@@ -113,7 +116,7 @@ struct case_work {
     double units;
     struct memory_track memory;
     struct usage usage;
-    struct disturbance disturbed; /* summed over slices */
+    struct reading disturbed; /* summed over slices */
     struct run_open_loop open;
 };
 
@@ -128,8 +131,7 @@ struct lane { /* what one worker writes while it runs */
     uint64_t began, ended;
     struct usage usage;
     tare_status failed;
-    uint64_t
-        failed_at; /* number of the run that failed first, from 1; open loop: of the arrival; 0: the last one */
+    uint64_t failed_at; /* the run that failed first, from 1; open loop: the arrival; 0: the last one */
     tare_error err;
 };
 
@@ -137,18 +139,16 @@ struct bench {
     const struct bench_plan *plan;
     struct run *run;
     struct case_work *cases, *first_failed; /* n_cases; in time, NULL: none */
-    size_t n_cases;
+    size_t n_cases, blocks;
     unsigned workers;
     struct lane *lanes; /* one per worker */
     struct times warm;  /* of warm-up; there before memory is read, so that it is nobody's growth */
     struct pool pool;   /* runs the workers when there are several */
     struct rng rng;
-    uint64_t turns; /* of all cases so far */
     struct known_u64 base_rss;
     uint64_t self_ns, self_watching_ns; /* our own cost per run; when switches are read after each */
-    uint64_t done_ns, total_ns;
-    size_t blocks;
-    const char *split_why; /* why cases were not all interleaved; NULL: they were */
+    uint64_t done_ns, total_ns, turns;  /* turns: of all cases so far */
+    const char *split_why;              /* why cases were not all interleaved; NULL: they were */
 };
 
 bool bench_interrupted(const struct bench *b);
@@ -169,7 +169,7 @@ struct stretch {
     uint64_t runs;          /* at most; 0: no limit */
     struct times *into;     /* times are appended here in order of their start */
     uint64_t busy_ns;       /* result: wall time that the runs took; runs / busy_ns is the rate */
-    struct times *waits;    /* not NULL: times of runs that failed */
+    struct waits *waits;    /* not NULL: of runs that failed */
     struct times *switched; /* not NULL: numbers of times during which the processor was taken away */
     struct reading *after;  /* not NULL: taken right at the end, before anything is put away */
 };
@@ -232,7 +232,7 @@ tare_status memory_slope(const struct slices *slices, struct interval *out, bool
 struct sampled {
     const uint64_t *ns; /* latencies, in time order */
     size_t n;
-    const uint64_t *waits;    /* runs that took longer than any of these, and than this at least */
+    const struct wait *waits; /* runs that took longer than any of these; in time order */
     size_t n_waits, n_failed; /* n_failed: of the waits */
     double units;             /* per run */
     const char *unit;

@@ -115,7 +115,7 @@ static tare_status warm_up(struct bench *b, struct case_work *w, tare_error *err
     return b->plan->load == BENCH_OPEN ? TARE_OK : s;
 }
 
-/* One run whose failure may be an outcome (stands_alone): then the next one is tried. */
+/* One run; where it fails the next one is tried, unless there is nothing left to run. */
 static tare_status try_first(struct bench *b, struct case_work *w, struct subject_cost *cost, tare_error *err)
 {
     const struct subject_ops *ops = w->instance->subject->ops;
@@ -129,8 +129,8 @@ static tare_status try_first(struct bench *b, struct case_work *w, struct subjec
     if (s == TARE_OK || bench_interrupted(b)) return TARE_OK;
     if (!w->failure) w->failure = arena_printf(&b->run->arena, "run 1: %s", inner.text);
     if (!w->failure) return error_nomem(err, "case %s", w->what->name);
-    if (!began || !ops->stands_alone || ++w->n_failed >= BENCH_HOPELESS)
-        return error_set(err, s, "%s", w->failure);
+    bool over = (b->plan->ended && *b->plan->ended) || (ops->is_lost && ops->is_lost(w->instance));
+    if (!began || over || ++w->n_failed >= BENCH_HOPELESS) return error_set(err, s, "%s", w->failure);
     return try_first(b, w, cost, err);
 }
 

@@ -57,9 +57,24 @@ struct closed_job {
     struct lane *lanes;
     uint64_t length_ns;
     size_t room; /* runs of each worker at most */
-    const volatile sig_atomic_t *interrupted;
+    const struct bench_plan *plan;
     uint64_t watch_ns; /* read switches after runs as long as this */
 };
+
+/* A run that failed is an outcome, unless there is nothing left to run. */
+static bool is_over(const struct closed_job *job)
+{
+    const struct bench_plan *p = job->plan;
+    return (p->interrupted && *p->interrupted) || (p->ended && *p->ended) ||
+           (job->ops->is_lost && job->ops->is_lost(job->instance));
+}
+
+/* The run that ends it all is the last one, not one of those that failed before. */
+static void fail_last(struct lane *l, const tare_error *why)
+{
+    if (l->n_failed) l->err = *why;
+    l->failed_at = 0;
+}
 
 static uint64_t count_switches(void)
 {
@@ -80,30 +95,36 @@ static void closed_loop(void *ctx, unsigned worker)
     uint64_t (*now)(void) = bench_machine.now;
     uint64_t seen = count_switches(), end = l->began = now(), until = l->began + job->length_ns;
     while (l->n - l->n_failed < job->room && l->n < l->room) {
-        if (ops->before_run && (l->failed = ops->before_run(job->instance, worker, &l->err)) < 0) break;
+        tare_error *heard = l->n_failed ? &unheard : &l->err;
+        if (ops->before_run && (l->failed = ops->before_run(job->instance, worker, heard)) < 0) {
+            fail_last(l, heard);
+            break;
+        }
         cost.known = false;
         cost.wall_ns = cost.used.involuntary_switches = 0;
         uint64_t start = now();
-        l->failed = ops->run(job->instance, worker, &cost, l->n_failed ? &unheard : &l->err);
+        l->failed = ops->run(job->instance, worker, &cost, heard);
         end = now();
-        bool interrupted = job->interrupted && *job->interrupted;
-        if (l->failed < 0 && (interrupted || !ops->stands_alone)) break;
+        if (l->failed < 0 && is_over(job)) {
+            fail_last(l, heard);
+            break;
+        }
         struct stamp *stamp = &l->at[l->n++];
+        *stamp = (struct stamp){.start = start, .ns = cost.wall_ns ? cost.wall_ns : end - start};
         if (l->failed < 0) {
-            *stamp = (struct stamp){.start = start, .ns = end - start, .failed = true};
+            stamp->failed = true;
             if (!l->n_failed++) l->failed_at = l->n;
             if (end >= until || l->n_failed >= BENCH_HOPELESS + (l->n - l->n_failed)) break;
             continue;
         }
-        *stamp = (struct stamp){start, cost.wall_ns ? cost.wall_ns : end - start,
-                                counts_switches && cost.used.involuntary_switches > 0, false};
+        stamp->switched = counts_switches && cost.used.involuntary_switches > 0;
         if (cost.known) {
             usage_add(&l->usage, &cost);
         } else if (!counts_switches && stamp->ns >= job->watch_ns) {
             uint64_t before = seen;
             stamp->switched = (seen = count_switches()) != before;
         }
-        if (end >= until || (job->interrupted && *job->interrupted)) break;
+        if (end >= until || (job->plan->interrupted && *job->plan->interrupted)) break;
     }
     l->ended = end;
 }
@@ -156,7 +177,7 @@ static tare_status append(const struct stamp *at, size_t n, const struct stretch
     tare_status s = vec_reserve(into, into->n + n, err);
     for (size_t i = 0; s == TARE_OK && i < n; i++) {
         if (at[i].failed) {
-            if (to->waits) s = vec_push(to->waits, at[i].ns, err);
+            if (to->waits) s = vec_push(to->waits, ((struct wait){at[i].ns, into->n}), err);
             continue;
         }
         if (to->switched && at[i].switched) s = vec_push(to->switched, (uint64_t)into->n, err);
@@ -209,21 +230,23 @@ static tare_status keep_failure(struct bench *b, struct case_work *w, const tare
     return TARE_OK;
 }
 
-/* Of a subject whose runs stand alone a failed one is counted, and what the first said is kept; it ends the case when
- * BENCH_HOPELESS more have failed than were served. Of all others the first is the end. */
+/* A failed run is counted, and what the first said is kept; it ends the case when BENCH_HOPELESS more have failed than
+ * were served. What ended a lane ends the case. */
 static tare_status count_failures(struct bench *b, struct case_work *w, tare_error *err)
 {
     tare_error first = TARE_ERROR_INIT;
     size_t failed = 0, served = 0;
+    bool over = false;
     for (unsigned i = 0; i < b->workers; i++) {
         failed += b->lanes[i].n_failed;
         served += b->lanes[i].n - b->lanes[i].n_failed;
+        over = over || (b->lanes[i].failed < 0 && !b->lanes[i].failed_at);
         if (b->lanes[i].n_failed && b->lanes[i].failed == TARE_OK)
             b->lanes[i].failed = b->lanes[i].err.status;
     }
     tare_status s = lanes_failure(b, w, &first);
     uint64_t all_failed = w->n_failed + failed, all_served = w->runs - w->n_failed + served;
-    if (s < 0 && !w->instance->subject->ops->stands_alone) return error_set(err, s, "%s", first.text);
+    if (s < 0 && over) return error_set(err, s, "%s", first.text);
     return s < 0 ? keep_failure(b, w, &first, all_failed >= BENCH_HOPELESS + all_served, err) : TARE_OK;
 }
 
@@ -234,7 +257,7 @@ tare_status closed_slice(struct bench *b, struct case_work *w, struct stretch *s
     uint64_t each = (stretch->runs + b->workers - 1) / b->workers;
     if (stretch->runs && each < room) room = (size_t)each;
     const struct subject_ops *ops = w->instance->subject->ops;
-    struct closed_job job = {w->instance, ops, b->lanes, stretch->ns, room, b->plan->interrupted, 0};
+    struct closed_job job = {w->instance, ops, b->lanes, stretch->ns, room, b->plan, 0};
     uint64_t typical = typical_ns(w) * b->workers; /* side by side, each run takes longer */
     job.watch_ns = typical >= WATCH_EACH_NS ? 0 : typical + typical / 2;
     lanes_reset(b);
@@ -266,8 +289,9 @@ uint64_t closed_self_ns(struct bench *b, bool watching)
     static const struct subject_ops nothing = {.type = "nothing", .run = run_nothing};
     struct subject subject = {&nothing};
     struct instance instance = {&subject};
+    static const struct bench_plan plan = {0};
     struct closed_job job = {
-        &instance, &nothing, b->lanes, UINT64_MAX / 2, RUNS, NULL, watching ? 0 : UINT64_MAX};
+        &instance, &nothing, b->lanes, UINT64_MAX / 2, RUNS, &plan, watching ? 0 : UINT64_MAX};
     double each[BATCHES];
     for (int i = 0; i < BATCHES; i++) {
         lanes_reset(b);

@@ -155,7 +155,7 @@ tare_status reading_take(struct subject *s, struct reading *out, tare_error *err
 void disturbance_add(struct case_work *w, struct slice *slice, const struct reading *before,
                      const struct reading *after)
 {
-    struct disturbance *d = &w->disturbed;
+    struct reading *d = &w->disturbed;
     struct procstat used = procstat_since(&after->process, &before->process);
     procstat_add(&d->process, &used);
     if (before->ticks.known && after->ticks.known && after->ticks.all >= before->ticks.all &&

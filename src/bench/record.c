@@ -208,13 +208,16 @@ static void put_throughput(struct work *w)
 
 static tare_status fill(struct work *w, tare_error *err)
 {
-    size_t n = w->s->n;
+    size_t n = w->s->n, waited = 0;
     for (size_t i = 0; i < w->n; i++) {
-        w->sorted[i] = w->time_order[i] = (double)(i < n ? w->s->ns[i] : w->s->waits[i - n]);
-        w->upper[i] = i < n ? w->sorted[i] : INFINITY;
+        const struct wait *next = waited < w->s->n_waits ? &w->s->waits[waited] : NULL;
+        bool waits = next && next->after <= i - waited;
+        w->sorted[i] = w->time_order[i] = (double)(waits ? next->ns : w->s->ns[i - waited]);
+        w->upper[i] = waits ? INFINITY : w->sorted[i];
+        waited += waits;
     }
     stats_sort(w->sorted, w->n);
-    stats_sort(w->upper, n);
+    stats_sort(w->upper, w->n);
     tare_status s = stats_n_eff(w->time_order, w->n, &w->n_eff, err);
     if (s < 0 || (s = put_latency(w, err)) < 0 || (s = put_histogram(w, err)) < 0) return s;
     run_set_samples(w->run, w->c, w->s->ns, n, n > RUN_SAMPLES_MAX ? "first" : "all");

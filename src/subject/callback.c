@@ -46,11 +46,11 @@ typedef tare_status call_function(void *state, unsigned worker, struct subject_c
 static tare_status time_calls(struct callback_instance *i, unsigned worker, call_function *call,
                               struct subject_cost *cost, tare_error *err)
 {
-    uint64_t n = i->lanes[worker].group ? i->lanes[worker].group : 1;
+    uint64_t most = i->lanes[worker].group ? i->lanes[worker].group : 1, n = 0;
     tare_status s = TARE_OK;
     cost->wall_ns = 0;
     uint64_t start = clock_raw_ns();
-    for (uint64_t k = 0; k < n && s == TARE_OK; k++) s = call(i->state, worker, cost, err);
+    for (; n < most && s == TARE_OK; n++) s = call(i->state, worker, cost, err);
     uint64_t ns = clock_raw_ns() - start;
     if (cost->wall_ns) return s; /* told by the call */
     cost->wall_ns = (ns + n / 2) / n;
@@ -74,6 +74,8 @@ static tare_status callback_run(struct instance *base, unsigned worker, struct s
     struct callback_lane *l = &i->lanes[worker];
     tare_status s = time_calls(i, worker, i->o->call, cost, err);
     if (l->tried < TRIES && s == TARE_OK) choose_group(l, cost->wall_ns);
+    if (s < 0)
+        *l = (struct callback_lane){.group = 1, .tried = TRIES}; /* which calls fail is counted one by one */
     return s;
 }
 

@@ -384,7 +384,7 @@ static void command_close(struct subject *base)
 }
 
 #define COMMAND_OPS                                                                                         \
-    .type = "command", .runs_in_child = true, .stands_alone = true, .describe = command_describe,           \
+    .type = "command", .runs_in_child = true, .describe = command_describe,           \
     .prepare = command_prepare, .run = command_run, .finish = command_finish, .close = command_close
 static const struct subject_ops command_ops = {COMMAND_OPS};
 static const struct subject_ops prepared_command_ops = {COMMAND_OPS, .before_run = command_before_run};

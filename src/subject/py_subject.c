@@ -294,13 +294,14 @@ static tare_status py_prepare(struct subject *base, const struct case_params *p,
 /* Many runs are asked for at once, so that the round trip is not paid for each; the very first alone,
  * because it is told apart as the first run. Switches are known for the whole stretch only: the slowest
  * run is held to be the one that had them. */
-static tare_status refill(struct py_instance *i, unsigned worker, tare_error *err)
+static tare_status refill(struct py_instance *i, unsigned worker, struct subject_cost *cost, tare_error *err)
 {
     struct py_lane *l = &i->lanes[worker];
     bool one = i->ungrouped || !l->begun;
     struct py_request q = {PY_ASK_RUN, i->id, i->ungrouped ? 0 : GROUP_NS, one ? 1 : PY_TIMES_MAX};
     struct answer r = {.numbers = l->times};
     tare_status s = ask_python(i->subject, worker, &q, &r, err);
+    if (s < 0) cost->wall_ns = r.head.value;
     if (s < 0) return s;
     if (r.head.n == 0) return error_set(err, TARE_FORMAT, "a reply without times");
     l->begun = true;
@@ -318,7 +319,7 @@ static tare_status py_run(struct instance *base, unsigned worker, struct subject
     struct py_instance *i = (struct py_instance *)base;
     struct py_lane *l = &i->lanes[worker];
     if (l->at == l->n) {
-        tare_status s = refill(i, worker, err);
+        tare_status s = refill(i, worker, cost, err);
         if (s < 0) return s;
     }
     cost->used.involuntary_switches = l->at == l->slowest ? l->switches : 0;

@@ -29,10 +29,10 @@ enum py_state_word {
 
 enum py_ask_kind {
     PY_ASK_PREPARE = 1, /* a: batch, b: length; reply: value = units */
-    PY_ASK_RUN,         /* a: ns at most (0: one call), b: runs at most; reply: times, value = calls each */
-    PY_ASK_STATE,       /* a: reset the peak; reply: words */
-    PY_ASK_OVERHEAD,    /* reply: value = ns of each call */
-    PY_ASK_DROP         /* the case is done */
+    PY_ASK_RUN, /* a: ns at most (0: one call), b: runs at most; reply: times, value = calls each (failed: ns) */
+    PY_ASK_STATE,    /* a: reset the peak; reply: words */
+    PY_ASK_OVERHEAD, /* reply: value = ns of each call */
+    PY_ASK_DROP      /* the case is done */
 };
 
 struct py_request {

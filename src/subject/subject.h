@@ -109,8 +109,6 @@ struct subject_ops {
     /* Has that process ended by itself since its last answer, while nothing was asked of it? Told once, with the
      * reason. No worker may be asking. NULL: never. */
     bool (*died)(struct subject *s, tare_error *why);
-    bool
-        stands_alone; /* a run that fails says nothing of the next: it is an outcome, not the end of the case */
     bool runs_in_child; /* runs happen in other processes: the memory of this one says nothing about them */
     bool reports_time; /* run() tells its time in cost.wall_ns: what it does besides is not part of the run */
 };

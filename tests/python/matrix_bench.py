@@ -183,6 +183,21 @@ class Faults(unittest.TestCase):
             tare.bench(third, [0], batch_sizes=[1, 2, 3, 4], **QUICK)
         self.assertEqual((calls.count(3), calls.count(4)), (1, 0))
 
+    def test_a_run_that_raises_is_counted(self):
+        calls = []
+
+        def flaky():
+            calls.append(None)
+            if len(calls) % 10 == 7:
+                raise ValueError("broken")
+            time.sleep(0.0001)
+
+        run = tare.bench(flaky, warmup=20, min_runs=90, max_runs=90)
+        case, document = run.cases[0], run.to_dict()["cases"][0]
+        self.assertEqual((case.samples, case.failure), (90, "run 7: ValueError: broken"))
+        self.assertAlmostEqual(document["failed_runs"], (90 + document["warmup_runs"]) / 9, delta=2)
+        self.assertLess(document["latency_ns"]["p50"]["hi"], 2 * document["latency_ns"]["p50"]["value"])
+
     def test_where_all_fail_the_exception_comes_out_with_its_traceback_and_the_case(self):
         def third(items):
             raise LookupError(f"in case {len(items)}")

@@ -6,6 +6,7 @@ import xml.etree.ElementTree as xml
 
 import jsonschema
 import numpy
+import onnx
 import onnxruntime
 import pytest
 
@@ -68,6 +69,21 @@ def test_throughput_is_units_over_time(bench, mlp):
 def test_load_patterns(bench, mlp, load):
     run = bench(mlp, *load)
     assert run["cases"][0]["samples"] > 0
+
+
+def test_a_failed_run_of_a_model_is_counted(bench, tmp_path):
+    """One run in five gathers beyond the end of its only row; the others have their numbers."""
+    h, T = onnx.helper, onnx.TensorProto
+    nodes = [h.make_node("RandomUniform", [], ["u"], shape=[1], dtype=T.FLOAT, low=0.0, high=1.25, seed=3.0),
+             h.make_node("Cast", ["u"], ["index"], to=T.INT64),
+             h.make_node("Gather", ["x", "index"], ["y"])]
+    graph = h.make_graph(nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, [1, 4])], [h.make_tensor_value_info("y", T.FLOAT, [1, 4])])
+    model = h.make_model(graph, opset_imports=[h.make_opsetid("", 17)])
+    model.ir_version = 8
+    onnx.save(model, tmp_path / "flaky.onnx")
+    case, = bench(tmp_path / "flaky.onnx", "--warmup", "50", "--min-runs", "200", "--max-runs", "200", status=1)["cases"]
+    assert case["samples"] == 200 and "Gather" in case["failure"]
+    assert 20 <= case["failed_runs"] <= 120
 
 
 def test_a_command(bench):

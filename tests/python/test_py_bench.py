@@ -263,6 +263,46 @@ def test_bad_input(py, function, inputs, options, said):
     assert said in done.stderr and not done.stdout
 
 
+FLAKY = """
+import time
+calls = 0
+
+def flaky():
+    global calls
+    calls += 1
+    if calls % 10 == 7:
+        time.sleep(0.02)
+        raise ValueError("broken")
+    return calls
+
+def hangs_up():
+    global calls
+    calls += 1
+    if calls == 50:
+        import os
+        os._exit(4)
+"""
+
+
+def test_a_failed_run_is_counted_and_the_others_are_kept(py, tmp_path):
+    """Every tenth raises after 20 ms: what it took is in the throughput though runs are asked for many at a time."""
+    (tmp_path / "f.py").write_text(FLAKY)
+    run = document(py("f.py:flaky", "--warmup", "20", "--max-runs", "90", "--min-runs", "90", "--no-save", "--json", inputs=None, status=1))
+    case, = run["cases"]
+    assert case["samples"] == 90 and case["failure"] == "run 7: ValueError: broken"
+    assert case["failed_runs"] == pytest.approx((case["samples"] + case["warmup_runs"]) / 9, abs=2)
+    assert case["latency_ns"]["p50"]["value"] < 5_000_000 < 20_000_000 <= case["latency_ns"]["at_least"]["p95"]
+    assert case["throughput"]["value"] < 90 / (8 * 0.02)
+    told, = [f["title"] for f in run["findings"] if f["id"] == "runs.failed"]
+    assert "failed (" in told and "first: run 7: ValueError: broken" in told
+
+
+def test_a_process_that_ends_is_the_end_of_its_case(py, tmp_path):
+    (tmp_path / "f.py").write_text(FLAKY)
+    done = py("f.py:hangs_up", "--no-save", inputs=None, status=3)
+    assert "the Python process ended early with exit code 4" in done.stderr
+
+
 def test_a_file_that_fails_to_import(py, tmp_path):
     (tmp_path / "broken.py").write_text("import no_such_thing\n")
     done = py("broken.py:f", "--no-save", inputs=None, status=3)

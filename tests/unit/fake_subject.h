@@ -75,6 +75,7 @@ struct fake_script {
     uint64_t stall_every;  /* every so many runs ... */
     uint64_t stall_ns;     /* ... one takes so much longer */
     uint64_t fail_at;      /* this run fails, counted from 1; 0: none */
+    bool fail_on;          /* and all after it */
     uint64_t interrupt_at; /* this run sets `stop` */
     uint64_t load_ns, load_bytes;
     uint64_t gpu_bytes;           /* taken on a GPU by each loading */
@@ -164,7 +165,7 @@ static tare_status fake_run(struct instance *base, unsigned worker, struct subje
     uint64_t all = __atomic_fetch_add(&s->runs, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&s->by_worker[worker], 1, __ATOMIC_RELAXED);
     if (s->script.interrupt_at && all + 1 == s->script.interrupt_at) s->stop = 1;
-    if (s->script.fail_at && k + 1 == s->script.fail_at)
+    if (s->script.fail_at && (s->script.fail_on ? k + 1 >= s->script.fail_at : k + 1 == s->script.fail_at))
         return error_set(err, TARE_UNSUPPORTED, "made up: this run fails");
     uint64_t ns = s->script.real ? s->script.base_ns : fake_duration(i, k);
     if (!s->script.real && s->n_order < 4096) s->order[s->n_order++] = i->number;

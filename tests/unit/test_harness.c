@@ -437,7 +437,8 @@ static void test_failing_run(void **state)
     static const uint64_t at[] = {1, 2, 600, 1100};
     for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
         char expect[80];
-        struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .fail_at = at[i]}, 1);
+        struct bench_plan plan =
+            plan_of((struct fake_script){.base_ns = 1000000, .fail_at = at[i], .fail_on = true}, 1);
         assert_int_equal(bench_run(&run, &plan, &err), TARE_UNSUPPORTED);
         snprintf(expect, sizeof expect, "run %llu: made up: this run fails", (unsigned long long)at[i]);
         assert_non_null(strstr(err.text, "case batch="));
@@ -446,11 +447,31 @@ static void test_failing_run(void **state)
     }
 }
 
+/* One run that fails is counted, in the warm-up, as the first, or among the samples; the times are of the others. */
+static void test_one_failed_run_is_an_outcome(void **state)
+{
+    (void)state;
+    static const uint64_t at[] = {1, 2, 600, 1100};
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .fail_at = at[i]}, 1);
+        must_run(&plan);
+        const struct run_case *c = run.cases.at[run.cases.n - 1];
+        char expect[80];
+        snprintf(expect, sizeof expect, "run %llu: made up: this run fails", (unsigned long long)at[i]);
+        assert_string_equal(c->failure, expect);
+        assert_int_equal(c->failed_runs.v, 1);
+        assert_int_equal(c->latency_ns.p50.value, 1000000);
+        assert_int_equal(c->latency_ns.p50.hi.v, 1000000);
+        assert_true(c->samples.v >= 30);
+    }
+}
+
 /* One case of three fails while it is measured: it is a row with its reason, the others have their numbers. */
 static void test_one_bad_case_loses_no_other(void **state)
 {
     (void)state;
-    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .fail_at = 1100}, 3);
+    struct bench_plan plan =
+        plan_of((struct fake_script){.base_ns = 1000000, .fail_at = 1100, .fail_on = true}, 3);
     must_run(&plan);
     size_t failed = 0;
     for (size_t i = 0; i < 3; i++) {
@@ -613,6 +634,7 @@ int main(void)
         T(test_own_costs),
         T(test_before_run),
         T(test_failing_run),
+        T(test_one_failed_run_is_an_outcome),
         T(test_one_bad_case_loses_no_other),
         T(test_failing_prepare),
         T(test_failing_outputs),

@@ -57,6 +57,21 @@ static void must_summarise(struct sampled s)
     if (summarise(&run, c, &s, &err) < 0) fail_msg("%s", err.text);
 }
 
+/* Every tenth run failed: where they stand among the others is no trend, and the median is known as well as of a run in
+ * which none did. Put at the end they were a tenth that wanders. */
+static void test_failed_runs_stand_where_they_came(void **state)
+{
+    (void)state;
+    static struct wait waits[100];
+    ranks(900, 3);
+    for (size_t i = 0; i < 900; i++) ns[i] += 100000;
+    for (size_t i = 0; i < 100; i++) waits[i] = (struct wait){5000000, 9 * i + 6};
+    must_summarise((struct sampled){.n = 900, .waits = waits, .n_waits = 100, .n_failed = 100});
+    assert_int_equal(c->latency_ns.p50.value, 100500); /* the 500th of 1000: none that failed is before it */
+    assert_true(c->latency_ns.p50.lo.v > 100440 && c->latency_ns.p50.hi.v < 100560);
+    assert_false(c->latency_ns.p95.known);
+}
+
 static void test_nearest_rank(void **state)
 {
     (void)state;
@@ -233,6 +248,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         T(test_nearest_rank), T(test_odd_ranks), T(test_intervals),  T(test_needed),
+        T(test_failed_runs_stand_where_they_came),
         T(test_too_few),      T(test_one),       T(test_none),       T(test_hanging_together),
         T(test_kept),         T(test_throughput), T(test_many_slices_are_ten_batches), T(test_no_time),
         T(test_out_of_memory),

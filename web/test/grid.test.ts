@@ -31,6 +31,7 @@ test("a heading has no unit that its cells do not have", () => {
   assert.equal(heading({ title: "total, ns", format }), "total");
   assert.equal(heading({ title: "p95 (ns)", format }), "p95");
   assert.equal(heading({ title: "while they ran, B/s", format }), "while they ran");
+  assert.equal(heading({ title: "from (s)", format }), "from");
   assert.equal(heading({ title: "total, ns" }), "total, ns");
   assert.match(csvOf({ columns: [{ title: "total, ns", format }], rows: [[1]] }), /^"total, ns"\r\n1/);
 });

@@ -2,7 +2,7 @@
 // Layers: shares add up, groups are sums, and the rectangles of a tree-map fill their box without covering each other.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Rect, slicesOf, squarify, sumBy, treemap, weightOf, withRest } from "../src/data/layers";
+import { profileText, type Rect, slicesOf, squarify, sumBy, treemap, weightOf, withRest } from "../src/data/layers";
 import type { Layer } from "../src/data/page";
 import { shortName } from "../src/scenes/treemap";
 
@@ -94,4 +94,11 @@ test("a layer is named by what tells it from its siblings", () => {
   assert.equal(shortName("/encoder/layer.1/dense/MatMul", "MatMul"), "encoder/layer.1/dense");
   assert.equal(shortName("MatMul", "MatMul"), "MatMul");
   assert.equal(shortName("(runtime)", ""), "(runtime)");
+});
+
+test("a profiled pass that was not slower is not made -9 % slower", () => {
+  const slower = profileText({ runs: 5, overhead: 0.2, node_ns: 1500 } as never);
+  assert.equal(slower, "Layers were timed in 5 profiled runs of their own, which the profiler made 20 % slower, 1.5 µs of it are taken off each node.");
+  const faster = profileText({ runs: 5, overhead: -0.09, node_ns: 0 } as never);
+  assert.equal(faster, "Layers were timed in 5 profiled runs of their own, which were not slower than the others, so that what the profiler adds is below their spread.");
 });

@@ -150,9 +150,8 @@ static bool is_tensor(const char *full)
         {"sm80_", true},   {"sm90_", true},    {"sm100_", true}, {"flash", true},  {"fmha", true},
         {"cutlass", true},
     };
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (strcasestr(full, parts[i].part)) return parts[i].tensor;
-    return false;
+    size_t n = sizeof parts / sizeof *parts, at = gpu_name_first(full, parts, sizeof *parts, n);
+    return at < n && parts[at].tensor;
 }
 
 enum name_is { IS_KNOWN = 1, IS_MATMUL = 2, IS_TENSOR = 4, IS_GLUE = 8, IS_LAYOUT = 16, IS_ORT = 32 };
@@ -161,15 +160,15 @@ static unsigned name_is(const char *full)
 {
     static const char *const glue[] = {"elementwise", "reduction", "copy"},
                              *const matmul[] = {"matmul", "convolution"},
-                             *const layout[] = {"transpose", "permute", "nchwToNhwc", "nhwcToNchw"};
+                             *const layout[] = {"transpose", "permute", "nchwtonhwc", "nhwctonchw"};
     const char *group = gpu_name_group(full);
     unsigned is = IS_KNOWN;
     for (size_t i = 0; i < sizeof glue / sizeof *glue; i++)
         if (strcmp(group, glue[i]) == 0) is |= IS_GLUE;
     for (size_t i = 0; i < sizeof matmul / sizeof *matmul; i++)
         if (strcmp(group, matmul[i]) == 0) is |= IS_MATMUL;
-    for (size_t i = 0; i < sizeof layout / sizeof *layout; i++)
-        if (strcasestr(full, layout[i])) is |= IS_LAYOUT;
+    size_t layouts = sizeof layout / sizeof *layout;
+    if (gpu_name_first(full, layout, sizeof *layout, layouts) < layouts) is |= IS_LAYOUT;
     if (is_tensor(full)) is |= IS_TENSOR;
     if (strstr(full, "onnxruntime")) is |= IS_ORT;
     return is;

@@ -101,16 +101,18 @@ const char *gpu_work_doubt(const struct gpu_work *w, uint32_t process)
     const struct gpu_lost *l = &p->lost;
     const struct {
         uint64_t n;
-        const char *words;
-    } rows[] = {{l->graphs, "launches of CUDA graphs were not recorded"},
-                {l->dropped, "records were dropped: CUPTI had no room"},
-                {l->untimed, "records have no times"},
-                {l->unread, "buffers could not be read to their end"},
-                {l->unwritten, "records could not be written"},
-                {p->damaged, "pieces of the file are damaged"}};
+        const char *one, *many;
+    } rows[] = {
+        {l->graphs, "launch of CUDA graphs was not recorded", "launches of CUDA graphs were not recorded"},
+        {l->dropped, "record was dropped: CUPTI had no room", "records were dropped: CUPTI had no room"},
+        {l->untimed, "record has no times", "records have no times"},
+        {l->unread, "buffer could not be read to its end", "buffers could not be read to their end"},
+        {l->unwritten, "record could not be written", "records could not be written"},
+        {p->damaged, "piece of the file is damaged", "pieces of the file are damaged"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].n)
-            return arena_printf(&w->out->arena, "%llu %s", (unsigned long long)rows[i].n, rows[i].words);
+            return arena_printf(&w->out->arena, "%llu %s", (unsigned long long)rows[i].n,
+                                rows[i].n == 1 ? rows[i].one : rows[i].many);
     return NULL;
 }
 

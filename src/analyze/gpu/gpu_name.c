@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * gpu_name.c - kernels have the names of C++ templates, hundreds of letters long: here they are shortened
  * to what people say, and put into groups by a table. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "analyze/gpu/gpu_work.h"
 
@@ -104,9 +106,30 @@ static const struct {
     {"triton_per", "reduction"},
 };
 
+/* The text is gone through once, with the parts in hand that begin with the letter: names of 4 KB times a table of 46
+ * made minutes of 60,000 names. */
+size_t gpu_name_first(const char *text, const void *rows, size_t size, size_t n)
+{
+    uint64_t starts[256] = {0};
+    size_t best = n < 64 ? n : 64;
+    for (size_t i = 0; i < best; i++) {
+        const char *part = *(const char *const *)((const char *)rows + i * size);
+        starts[(unsigned char)*part] |= UINT64_C(1) << i;
+    }
+    for (; *text && best; text++) {
+        uint64_t may = starts[tolower((unsigned char)*text)];
+        for (; may; may &= may - 1) {
+            size_t i = (size_t)__builtin_ctzll(may);
+            if (i >= best) break;
+            const char *part = *(const char *const *)((const char *)rows + i * size);
+            if (strncasecmp(text, part, strlen(part)) == 0) best = i;
+        }
+    }
+    return best;
+}
+
 const char *gpu_name_group(const char *full)
 {
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
-        if (strcasestr(full, groups[i].part)) return groups[i].group;
-    return "other";
+    size_t n = sizeof groups / sizeof *groups, at = gpu_name_first(full, groups, sizeof *groups, n);
+    return at < n ? groups[at].group : "other";
 }

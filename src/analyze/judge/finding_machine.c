@@ -127,9 +127,14 @@ void find_unstable(struct judging *j)
     config_number(j->run, "precision", &asked);
     struct worst w = find_worst_case(j->run, half_width, asked * 1.05);
     if (!w.c) return;
+    const struct run_estimate *p50 = &w.c->latency_ns.p50;
     struct run_finding *f =
-        finding_start(j, w.c, "the median is uncertain by +/-%s (requested: %s)%s", show_percent(w.figure).s,
-                      show_percent(asked).s, show_cases(w.above, w.of).s);
+        w.figure > 1
+            ? finding_start(j, w.c, "the median is only known to be from %s to %s (requested: +/-%s)%s",
+                            show_time(p50->lo.v).s, show_time(p50->hi.v).s, show_percent(asked).s,
+                            show_cases(w.above, w.of).s)
+            : finding_start(j, w.c, "the median is uncertain by +/-%s (requested: %s)%s",
+                            show_percent(w.figure).s, show_percent(asked).s, show_cases(w.above, w.of).s);
     add_worst(j, f, &w, "half_width");
     finding_number(j, f, "asked", asked);
     finding_number(j, f, "variation", OR_NAN(w.c->latency_ns.stddev) / OR_NAN(w.c->latency_ns.mean));

@@ -176,6 +176,22 @@ static size_t run_columns(const struct run *run, struct run_column out[RUN_COLUM
     return n + m;
 }
 
+/* Half the interval as a share of the value; where an end is open, or the doubt larger than the value, its ends. */
+static void add_half(struct buf *b, const struct measure *m, const struct run_estimate *e)
+{
+    double half = half_of(e);
+    if (!(e->value > 0) || (!e->lo.known && !e->hi.known)) {
+        buf_add_char(b, '-');
+    } else if (half <= e->value) {
+        buf_printf(b, "%.1f %%", 100 * half / e->value);
+    } else {
+        if (e->lo.known) run_measure_text(b, m, e->lo.v);
+        buf_add_str(b, e->lo.known ? " .. " : "? .. ");
+        if (e->hi.known) run_measure_text(b, m, e->hi.v);
+        if (!e->hi.known) buf_add_char(b, '?');
+    }
+}
+
 /* A time that falls on a run which was due and not served has a lower bound only, which says more than a dash. */
 static void add_cell(struct buf *b, const struct run_case *c, const struct run_column *column)
 {
@@ -188,11 +204,10 @@ static void add_cell(struct buf *b, const struct run_case *c, const struct run_c
     } else if (!column->half && measure_exceeds(c, measure_find(column->metric), &least)) {
         buf_add_str(b, "> ");
         fmt_duration(b, least);
-    } else if (!measure_named(c, column->metric, &e) ||
-               (column->half && !(half_of(&e) >= 0 && e.value > 0))) {
+    } else if (!measure_named(c, column->metric, &e)) {
         buf_add_char(b, '-');
     } else if (column->half) {
-        buf_printf(b, "%.1f %%", 100 * half_of(&e) / e.value);
+        add_half(b, measure_find(column->metric), &e);
     } else if (strcmp(column->metric, "self.share") == 0) {
         fmt_share(b, e.value);
     } else {

@@ -37,3 +37,7 @@ echo 0 >count
 tare bench --name flaky --rate 20 --warmup 0 --max-runs 60 --budget 60s --no-save --json -- ./flaky >out.json 2>err
 echo "exit $?"
 python3 -c 'import json; c, = json.load(open("out.json"))["cases"]; print(c["failed_runs"], "|", c["unknown"]["latency_ns.max"].split(": ")[1])'
+# what prepares a run fails from the 20th on: that is the end, not a wait for runs that never come
+echo 0 >count
+tare bench --warmup 3 --min-runs 60 --prepare 'n=$(($(cat count) + 1)); echo $n >count; test $n -lt 20' --no-save -- true 2>&1
+echo "exit $?"

@@ -18,7 +18,7 @@ export interface Grid {
 }
 
 /** Above cells that show their own unit, the CSV's unit would be false. */
-export const heading = (c: Column): string => (c.format ? c.title.replace(/(, (ns|B|B\/s)| \((ns|B|B\/s)\))$/, "") : c.title);
+export const heading = (c: Column): string => (c.format ? c.title.replace(/(, (ns|s|B|B\/s)| \((ns|s|B|B\/s)\))$/, "") : c.title);
 
 function quoted(cell: Cell): string {
   if (cell === null || cell === undefined) return "";

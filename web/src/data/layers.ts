@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // layers.ts - where one run's time (or, untimed, its arithmetic) goes: the largest layers, groups of them, and rectangles
 // of a tree-map. Pure.
-import type { Layer } from "./page";
+import { count, duration, isKnown, percent } from "../ui/format";
+import type { Layer, Profile } from "./page";
 
 export type Weight = "time_ns" | "flops";
 
@@ -168,4 +169,18 @@ export function treemap(slices: Slice[], width: number, height: number, perGroup
     );
     return { ...box, name: g.name, value: g.value, share: g.share, tiles: members.map((slice, k) => ({ ...rects[k]!, slice })) };
   });
+}
+
+const NOT_SLOWER = "which were not slower than the others, so that what the profiler adds is below their spread";
+
+/** How the layers were timed, and what the timing itself made of it. */
+export function profileText(p: Profile | null | undefined): string {
+  if (!p) return "";
+  const parts: string[] = [];
+  if (isKnown(p.runs)) parts.push(`timed in ${count(p.runs)} profiled runs of their own`);
+  if (isKnown(p.overhead)) parts.push(p.overhead > 0 ? `which the profiler made ${percent(p.overhead)} slower` : NOT_SLOWER);
+  if (isKnown(p.node_ns) && p.node_ns > 0) parts.push(`${duration(p.node_ns)} of it are taken off each node`);
+  if (isKnown(p.covered)) parts.push(`the layers together are ${percent(p.covered)} of a run without it`);
+  if ((p.dropped_events ?? 0) > 0) parts.push(`${count(p.dropped_events!)} events could not be read`);
+  return parts.length ? `Layers were ${parts.join(", ")}.` : "";
 }

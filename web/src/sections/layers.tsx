@@ -3,13 +3,13 @@
 // Without times the arithmetic takes their place, and that is said.
 import { useMemo } from "preact/hooks";
 import type { Cell, Grid } from "../data/grid";
-import { type Slice, slicesOf, sumBy, type Weight, weightOf } from "../data/layers";
-import type { Case, Item, Layer, Profile, RunDocument } from "../data/page";
+import { profileText, type Slice, slicesOf, sumBy, type Weight, weightOf } from "../data/layers";
+import type { Case, Item, Layer, RunDocument } from "../data/page";
 import { type BarRow, barsScene } from "../scenes/bars";
 import { shortName, treemapScene } from "../scenes/treemap";
 import type { Section, SectionProps } from "../sections";
 import { Drawing } from "../ui/Drawing";
-import { bytes, count, duration, type Format, isKnown, percent, shown, si } from "../ui/format";
+import { bytes, count, duration, type Format, percent, shown, si } from "../ui/format";
 import { Pick, useCase, usePick } from "../ui/Pick";
 
 const BARS = 20;
@@ -71,17 +71,6 @@ function sliceGrid(slices: Slice[], format: Format): Grid {
     { title: "nodes", format: count },
   ];
   return { columns, rows: slices.map((s) => [s.name, s.op, s.value, s.share, s.count]) };
-}
-
-function profileText(p: Profile | null | undefined): string {
-  if (!p) return "";
-  const parts: string[] = [];
-  if (isKnown(p.runs)) parts.push(`timed in ${count(p.runs)} profiled runs of their own`);
-  if (isKnown(p.overhead)) parts.push(`which the profiler made ${percent(p.overhead)} slower`);
-  if (isKnown(p.node_ns)) parts.push(`${duration(p.node_ns)} of it are taken off each node`);
-  if (isKnown(p.covered)) parts.push(`the layers together are ${percent(p.covered)} of a run without it`);
-  if ((p.dropped_events ?? 0) > 0) parts.push(`${count(p.dropped_events!)} events could not be read`);
-  return parts.length ? `Layers were ${parts.join(", ")}.` : "";
 }
 
 function LayerBars(props: { slices: Slice[]; weight: Weight; note: string }) {

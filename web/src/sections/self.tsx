@@ -52,7 +52,7 @@ function summaryOf(cases: Case[]): string {
     : "The share of tare itself is unknown.";
   const slower = cases.map((c) => c.profile?.overhead).filter(isKnown);
   const pass = slower.length
-    ? ` Layers were timed in a pass of their own, ${number(Math.max(...slower) * 100, 2)} % slower at most; no latency on this page comes from it.`
+    ? ` Layers were timed in a pass of their own, ${number(Math.max(0, ...slower) * 100, 2)} % slower at most; no latency on this page comes from it.`
     : "";
   return most + pass;
 }

@@ -48,7 +48,7 @@ function FunctionList(props: SandwichProps) {
   const most = all.length ? flat.self[all[0]!]! : 0;
   return (
     <div class="functions">
-      <h4>Functions by self {found ? ", as searched" : ""}</h4>
+      <h4>Functions by self{found ? ", as searched" : ""}</h4>
       <ul>{list.slice(0, LISTED).map((f) => <Listed graph={g} frame={f} most={most} chosen={f === props.frame} onPick={() => props.onFrame(f)} />)}</ul>
       {list.length > LISTED && <p class="note">The first {LISTED} of {count(list.length)}; search to find others.</p>}
       {list.length === 0 && <p class="note">No function matches.</p>}
