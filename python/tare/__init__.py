@@ -42,6 +42,8 @@ _WHERE = {
     "confirm": "_tune",
     "ProfilingConfig": "_tune",
     "DataOptimizationConfig": "_tune",
+    "DataLoadingOptimizer": "_tune_data",
+    "optimize_dataset": "_tune_data",
 }
 
 __all__ = ["__version__", "count", "mark", "recording", "scope", "start", "stop", *_WHERE]

@@ -34,6 +34,8 @@ from tare._tune import DataOptimizationConfig as DataOptimizationConfig
 from tare._tune import ProfilingConfig as ProfilingConfig
 from tare._tune import Tuned as Tuned
 from tare._tune import confirm as confirm
+from tare._tune_data import DataLoadingOptimizer as DataLoadingOptimizer
+from tare._tune_data import optimize_dataset as optimize_dataset
 from tare._unknown import Unknown as Unknown
 
 __version__: str

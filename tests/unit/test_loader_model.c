@@ -104,6 +104,8 @@ static void test_what_is_in_memory_is_left_alone(void **state)
     struct loader_rate r = rate(&p, LOADER_PROCESSES, 4);
     assert_float_equal(r.rate, 50e3, 1e-6);
     assert_int_equal(r.limit, LOADER_LIMIT_RECEIVE);
+    assert_int_equal(rate(&p, LOADER_PROCESSES, 1).longest, LOADER_SEND);
+    assert_int_equal(rate(&p, LOADER_PROCESSES, 0).longest, LOADER_FETCH); /* nothing is sent */
     struct loader_plan plan = planned(&p, alone);
     assert_int_equal(plan.best.workers, 0);
     assert_int_equal(plan.depth, 0);

@@ -78,10 +78,10 @@ static void limits_of(const struct loader_pipeline *p, struct loader_choice c, d
 }
 
 /* The stage to look at: of the main process's own where that is the limit, else of those that make batches. */
-static enum loader_stage longest(const struct loader_pipeline *p, enum loader_limit l)
+static enum loader_stage longest(const struct loader_pipeline *p, enum loader_limit l, bool crosses)
 {
     bool cpu = l == LOADER_LIMIT_CORES || l == LOADER_LIMIT_LOCK;
-    int first = LOADER_FETCH, last = LOADER_SEND, best;
+    int first = LOADER_FETCH, last = crosses ? LOADER_SEND : LOADER_COLLATE, best;
     if (l == LOADER_LIMIT_RECEIVE) first = LOADER_RECEIVE, last = LOADER_COPY;
     if (l == LOADER_LIMIT_STEP) first = last = LOADER_STEP;
     best = first;
@@ -112,7 +112,7 @@ static struct loader_rate lowest(const struct loader_pipeline *p, struct loader_
         .room = isinf(rate) ? 1 : next / rate,
         .waiting = isnan(step) || isinf(rate) ? NAN : fmax(0, 1 - rate * step),
         .cores = isinf(rate) ? NAN : rate * cpu,
-        .longest = longest(p, (enum loader_limit)at),
+        .longest = longest(p, (enum loader_limit)at, crosses),
     };
 }
 

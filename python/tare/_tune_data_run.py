@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: MIT
+"""Loaders made, run and weighed: one instrumented pass that tells what each stage costs, and streams of batches in units that are
+compared. Where torch is missing, `Plain` loads sequences and arrays."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import copy
+import math
+import os
+import statistics
+import sys
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable, Iterable, Iterator
+
+from tare._tune_data_same import close, shallow, size_of
+
+_LEAST_BATCHES, _PASS_S, _TRANSPORT_S = 3, 1.0, 0.3
+
+
+def cores() -> float:
+    """Processors that this process may use: by affinity and by its cgroup."""
+    most = float(len(os.sched_getaffinity(0)))
+    with contextlib.suppress(OSError, ValueError):
+        with open("/sys/fs/cgroup/cpu.max") as file:
+            quota, period = file.read().split()
+        if quota != "max":
+            most = min(most, int(quota) / int(period))
+    return most
+
+
+def has_torch() -> bool:
+    with contextlib.suppress(ImportError):
+        import torch  # noqa: F401
+
+        return True
+    return False
+
+
+# ---- loaders ----
+
+
+def ahead(jobs: Iterable, make: Callable[[Any], Any], workers: int, depth: int) -> Iterator[Any]:
+    """Results of make(job) in order, made by threads, at most workers * depth of them ahead."""
+    pool = ThreadPoolExecutor(workers, "tare-loader")
+    waiting: collections.deque = collections.deque()
+    source = iter(jobs)
+    try:
+        for job in source:
+            waiting.append(pool.submit(make, job))
+            if len(waiting) >= workers * depth:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for left in waiting:
+            left.cancel()
+        pool.shutdown(wait=True)
+
+
+class Plain:
+    """Batches of a sequence or an array, without torch: rows are stacked with numpy where they are arrays or numbers."""
+
+    def __init__(self, dataset: Any, batch_size: int = 1, shuffle: bool = False, drop_last: bool = False, collate_fn: Any = None, num_threads: int = 0, prefetch_factor: int = 2):
+        self.dataset, self.batch_size, self.shuffle, self.drop_last = dataset, batch_size, shuffle, drop_last
+        self.collate_fn, self.num_threads, self.prefetch_factor = collate_fn or stack, num_threads, prefetch_factor
+
+    def __len__(self) -> int:
+        whole, rest = divmod(len(self.dataset), self.batch_size)
+        return whole + (1 if rest and not self.drop_last else 0)
+
+    def _batches(self) -> Iterator[list]:
+        order = list(range(len(self.dataset)))
+        if self.shuffle:
+            import random
+
+            random.shuffle(order)
+        for at in range(0, len(self) * self.batch_size, self.batch_size):
+            yield order[at : at + self.batch_size]
+
+    def _make(self, indices: list) -> Any:
+        return self.collate_fn([self.dataset[i] for i in indices])
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.num_threads:
+            return ahead(self._batches(), self._make, self.num_threads, self.prefetch_factor)
+        return (self._make(indices) for indices in self._batches())
+
+
+def stack(samples: list) -> Any:
+    """A batch of samples: tuples and dicts by their parts; arrays and numbers become one array; anything else stays a list."""
+    first = samples[0]
+    if isinstance(first, dict):
+        return {key: stack([sample[key] for sample in samples]) for key in first}
+    if isinstance(first, tuple):
+        return tuple(stack(list(part)) for part in zip(*samples))
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(first, (numpy.ndarray, numpy.generic, int, float)):
+        return numpy.stack([numpy.asarray(sample) for sample in samples])
+    return samples
+
+
+_threads_class: list[type] = []
+
+
+def threaded_class() -> type:
+    """torch's DataLoader with threads instead of processes; made on first use, since it needs torch."""
+    if _threads_class:
+        return _threads_class[0]
+    from torch.utils.data import DataLoader
+
+    class ThreadDataLoader(DataLoader):
+        """A DataLoader whose batches are made by `num_threads` threads of this process, in order."""
+
+        num_threads, ahead_each = 1, 2
+
+        def __iter__(self) -> Iterator[Any]:
+            from torch.utils.data._utils.fetch import _MapDatasetFetcher
+
+            import torch
+
+            torch.empty((), dtype=torch.int64).random_(generator=self.generator)  # as DataLoader does: the same random state after
+            fetch = _MapDatasetFetcher(self.dataset, self._auto_collation, self.collate_fn, self.drop_last).fetch
+            return ahead(self._index_sampler, fetch, self.num_threads, self.ahead_each)
+
+    _threads_class.append(ThreadDataLoader)
+    return ThreadDataLoader
+
+
+def settings_of(loader: Any) -> dict[str, Any]:
+    """What makes an equal DataLoader."""
+    own = {name: getattr(loader, name) for name in ("dataset", "collate_fn", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context", "generator")}
+    if not getattr(loader, "in_order", True):
+        own["in_order"] = False
+    if _is_iterable(loader.dataset):
+        own.update(batch_size=loader.batch_size, drop_last=loader.drop_last)
+    elif loader.batch_size is not None:
+        own.update(batch_size=loader.batch_size, sampler=loader.sampler, drop_last=loader.drop_last)
+    elif loader.batch_sampler is not None:
+        own["batch_sampler"] = loader.batch_sampler
+    else:
+        own.update(batch_size=None, sampler=loader.sampler)
+    return own
+
+
+def _is_iterable(dataset: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(dataset, torch.utils.data.IterableDataset)
+
+
+def make(settings: dict[str, Any], plan: dict[str, Any], timeout: float = 0) -> Any:
+    """A loader with `plan` (mode, workers, depth) over these settings."""
+    workers, mode, own = plan["workers"], plan["mode"], dict(settings)
+    if not has_torch():
+        return Plain(**own, num_threads=workers, prefetch_factor=plan.get("depth") or 2)
+    from torch.utils.data import DataLoader
+
+    if mode == "ring" and workers:
+        from tare._tune_ring import ring_class
+
+        return ring_class()(**own, num_workers=workers, prefetch_factor=plan["depth"])
+    if mode == "threads" and workers:
+        own["multiprocessing_context"] = None
+        loader = threaded_class()(**own)
+        loader.num_threads, loader.ahead_each = workers, plan["depth"]
+        return loader
+    if not workers:
+        own["multiprocessing_context"] = None
+        own["timeout"] = 0
+        return DataLoader(**own)
+    own["timeout"] = own.get("timeout") or timeout
+    with warnings.catch_warnings():  # that there are more workers than processors: what waits may have them, and it is measured
+        warnings.filterwarnings("ignore", "This DataLoader will create")
+        return DataLoader(**own, num_workers=workers, prefetch_factor=plan["depth"], persistent_workers=True)
+
+
+# ---- one instrumented pass ----
+
+
+class _Timed:
+    """A callable that adds up what it takes."""
+
+    def __init__(self, call: Callable) -> None:
+        self.call, self.wall, self.cpu = call, 0.0, 0.0
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        wall, cpu = time.perf_counter(), time.thread_time()
+        try:
+            return self.call(*args, **named)
+        finally:
+            self.wall += time.perf_counter() - wall
+            self.cpu += time.thread_time() - cpu
+
+
+def _queued() -> float:
+    """Seconds that this thread was ready and had no processor: others' load, not the loader's."""
+    try:
+        with open("/proc/thread-self/schedstat") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
+class Costs:
+    """Seconds of the stages, and what else the model wants, of one process alone. Fetching is what a sample waits, decoding what it
+    computes outside of its `transform`."""
+
+    def __init__(self) -> None:
+        self.stages: dict[str, list[float]] = {}
+        self.samples, self.batches, self.each, self.bytes = 0, 0, [], 0
+        self.batch: Any = None
+        self.clocks = _clocks_cost()
+
+    def add(self, stage: str, wall: float, cpu: float) -> None:
+        was = self.stages.setdefault(stage, [0.0, 0.0])
+        was[0] += max(0.0, wall)
+        was[1] += max(0.0, cpu)
+
+    def pipeline(self, batch_size: int, memory: float | None, most_workers: int) -> dict[str, Any]:
+        n, each = max(1, self.samples), sorted(self.each)
+        spread = each[min(len(each) - 1, int(0.99 * len(each)))] - statistics.median(each) if each else None
+        return {
+            "stages": {name: (wall / n, cpu / n) for name, (wall, cpu) in self.stages.items()},
+            "cores": cores(), "spread": spread, "batch_bytes": self.bytes, "memory": memory, "batch": batch_size, "most_workers": most_workers,
+        }  # fmt: skip
+
+
+def instrumented(settings: dict[str, Any], batches: Iterator[list], step: Callable | None, seconds: float = _PASS_S) -> Costs:
+    """Three batches or more, made by this process."""
+    costs, dataset = Costs(), shallow(settings["dataset"])
+    timed = []
+    for name in ("transform", "target_transform", "transforms"):
+        inner = getattr(dataset, name, None)
+        if dataset is not settings["dataset"] and callable(inner):
+            timed.append(_Timed(inner))
+            setattr(dataset, name, timed[-1])
+    collate = settings.get("collate_fn") or stack
+    begun = time.perf_counter()
+    for indices in batches:
+        samples = [_one(costs, dataset, index, timed) for index in (indices if isinstance(indices, list) else [indices])]
+        queued, wall, cpu = _queued(), time.perf_counter(), time.thread_time()
+        costs.batch = collate(samples) if isinstance(indices, list) else collate(samples[0])
+        cpu, wall = time.thread_time() - cpu, time.perf_counter() - wall
+        costs.add("collate", max(cpu, wall - (_queued() - queued)), cpu)
+        if step is not None:
+            wall, cpu = time.perf_counter(), time.process_time()
+            step(costs.batch)
+            costs.add("step", time.perf_counter() - wall, time.process_time() - cpu)
+        costs.batches += 1
+        costs.bytes = max(costs.bytes, size_of(costs.batch))
+        if costs.batches >= _LEAST_BATCHES and time.perf_counter() - begun >= seconds:
+            break
+    return costs
+
+
+def _clocks_cost() -> tuple[float, float]:
+    """Seconds and processor seconds that reading the clocks around nothing shows."""
+    seen = []
+    for _ in range(64):
+        wall, cpu = time.perf_counter(), time.thread_time()
+        cpu, wall = time.thread_time() - cpu, time.perf_counter() - wall
+        seen.append((wall, cpu))
+    return statistics.median(wall for wall, _ in seen), statistics.median(cpu for _, cpu in seen)
+
+
+def _one(costs: Costs, dataset: Any, index: Any, timed: list) -> Any:
+    before = sum(t.wall for t in timed), sum(t.cpu for t in timed)
+    queued, wall, cpu = _queued(), time.perf_counter(), time.thread_time()
+    sample = dataset[index]
+    cpu, wall = time.thread_time() - cpu - costs.clocks[1], time.perf_counter() - wall - costs.clocks[0]
+    cpu = max(0.0, cpu)
+    wall = max(cpu, wall - (_queued() - queued))
+    inside = sum(t.wall for t in timed) - before[0], sum(t.cpu for t in timed) - before[1]
+    costs.each.append(wall)
+    costs.samples += 1
+    costs.add("transform", *inside)
+    costs.add("fetch", wall - cpu - max(0.0, inside[0] - inside[1]), 0.0)
+    costs.add("decode", cpu - inside[1], cpu - inside[1])
+    return sample
+
+
+class _Again:
+    """The same batch, a copy each time: what it costs to hand it over, and nothing else."""
+
+    def __init__(self, batch: Any) -> None:
+        self.batch = batch
+
+    def __len__(self) -> int:
+        return 1 << 30
+
+    def __getitem__(self, index: int) -> Any:
+        return copy.deepcopy(self.batch)
+
+
+def add_transport(costs: Costs, settings: dict[str, Any], batch_size: int) -> None:
+    """What one worker process costs for each batch it hands over: its processor time and this process's."""
+    from torch.utils.data import DataLoader
+
+    wall = time.thread_time()
+    for _ in range(3):
+        copy.deepcopy(costs.batch)
+    copied = (time.thread_time() - wall) / 3
+    source = iter(DataLoader(_Again(costs.batch), batch_size=None, num_workers=1, multiprocessing_context=settings.get("multiprocessing_context")))
+    try:
+        for _ in range(4):
+            next(source)
+        clock = (~source._workers[0].pid << 3) | 2  # the worker's processor clock, as clock_getcpuclockid(3) names it
+        own, theirs, begun, n = time.thread_time(), time.clock_gettime(clock), time.perf_counter(), 0
+        while n < 4 or (time.perf_counter() - begun < _TRANSPORT_S and n < 200):
+            next(source)
+            n += 1
+        send, receive = (time.clock_gettime(clock) - theirs) / n - copied, (time.thread_time() - own) / n
+    finally:
+        close(source)
+    samples = max(1, costs.samples / max(1, costs.batches))
+    costs.add("send", *[max(0.0, send) / samples * costs.samples] * 2)
+    costs.add("receive", *[receive / samples * costs.samples] * 2)
+
+
+# ---- streams of batches ----
+
+
+class Stream:
+    """Batches of a loader without end, epoch after epoch. A call is a unit of `work` batches, with the step. `settle`, before a unit: the
+    other stream's workers have come to rest, and the queue is emptied, so that a unit has only what was made in its time."""
+
+    def __init__(self, loader: Any, queue: int, step: Callable | None) -> None:
+        self.loader, self.queue, self.step = loader, queue, step
+        self.source: Any = None
+        self.other: Stream | None = None
+        self.work, self.rest_s, self.left = 1, 0.0, 0.0
+        try:
+            self.epoch = len(loader)
+        except TypeError:
+            self.epoch = 0
+        self.short = 0 < self.epoch < 2 * queue + 4  # whole epochs are the unit: there is no steady state within one
+
+    def one(self) -> None:
+        if self.source is None:
+            self.source = iter(self.loader)
+        batch = next(self.source, self)
+        if batch is self:
+            if not getattr(self.loader, "persistent_workers", False):
+                close(self.source)
+            self.source = iter(self.loader)
+            batch = next(self.source)
+        if self.step is not None:
+            self.step(batch)
+
+    def __call__(self) -> None:
+        for _ in range(self.work):
+            self.one()
+        self.left = time.monotonic()
+
+    def settle(self) -> None:
+        if self.short:
+            self.source = None  # a unit begins with an epoch
+            return
+        if self.other is not None:
+            time.sleep(max(0.0, self.other.rest_s - (time.monotonic() - self.other.left)))
+        for _ in range(self.queue):
+            self.one()
+
+    def sized(self, least_s: float) -> float:
+        """Settles how many batches a unit has; seconds of a batch."""
+        seconds = seconds_a_batch(self)
+        self.work = max(4, 4 * self.queue, math.ceil(least_s / max(seconds, 1e-9)))
+        if self.short:
+            self.work = self.epoch * max(1, round(self.work / self.epoch))
+        self.rest_s = min(2.0, 1.2 * self.queue * seconds)
+        return seconds
+
+    def end(self) -> None:
+        close(self.source)
+        close(getattr(self.loader, "_iterator", None))
+        self.source = None
+
+
+def seconds_a_batch(stream: Stream, least_s: float = 0.2, most: int = 2000) -> float:
+    """Of batches made in their time, after the queue is filled; of a whole epoch where that is short."""
+    if not stream.short:
+        for _ in range(stream.queue + 1):
+            stream.one()
+    n, begun = 0, time.perf_counter()
+    least = stream.epoch if stream.short else max(4, stream.queue)
+    while n < least or (not stream.short and time.perf_counter() - begun < least_s and n < most):
+        stream.one()
+        n += 1
+    return (time.perf_counter() - begun) / n
