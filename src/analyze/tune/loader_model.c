@@ -146,7 +146,8 @@ static struct loader_choice fewest(const struct loader_pipeline *p, enum loader_
     struct loader_choice none = {mode, 0};
     double alone = lowest(p, none, 0).rate;
     struct loader_cost made = sum(p, LOADER_FETCH, mode == LOADER_PROCESSES ? LOADER_SEND : LOADER_COLLATE);
-    double want = isinf(cap) ? 0 : ceil(cap * made.wall - 1e-9) + (known(p->spread) > 0 ? 1 : 0);
+    double want = isinf(cap) ? 0 : ceil(cap * made.wall - 1e-9);
+    if (known(p->spread) > 0) want++;
     struct loader_choice c = {mode, (size_t)fmin(fmax(want, 1), (double)p->most_workers)};
     return lowest(p, c, (double)c.workers).rate > alone ? c : none;
 }
