@@ -2,6 +2,7 @@
  * host.c - see host.h. The files of git are not trusted: lengths are bounded, names are checked. */
 #include "probe/host.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
@@ -15,6 +16,7 @@
 
 #include "core/mem.h"
 #include "probe/nvml.h"
+#include "probe/probe.h"
 #include "probe/procfs.h"
 #include "run/run.h"
 
@@ -324,35 +326,92 @@ static const char *nvml_text(struct host_job *job, int (*ask)(nvml_device, char 
     return arena_str(&job->run->arena, text);
 }
 
+#define CARDS "/proc/driver/nvidia/gpus"
+
+static struct run_host_gpu *find_gpu(struct host_job *job, unsigned number, const char *uuid)
+{
+    struct run_host *h = job->host;
+    for (size_t i = 0; uuid && i < h->gpus.n; i++)
+        if (h->gpus.at[i]->uuid && strcmp(h->gpus.at[i]->uuid, uuid) == 0) return h->gpus.at[i];
+    if (number < h->gpus.n && !(uuid && h->gpus.at[number]->uuid)) return h->gpus.at[number];
+    struct run_host_gpu *g = RUN_LIST_ADD(&job->run->arena, &h->gpus);
+    if (g) g->index = known_u64(number);
+    return g;
+}
+
+static bool list_gpu(struct host_job *job, const char *name, unsigned number, const char *driver)
+{
+    char path[512];
+    snprintf(path, sizeof path, CARDS "/%.200s/information", name);
+    const char *model = line_value(job, path, "Model", ':');
+    if (!model || strcmp(model, "Unknown") == 0) return false;
+    struct run_host_gpu *g = find_gpu(job, number, NULL);
+    if (!g) return false;
+    g->name = arena_str(&job->run->arena, model);
+    const char *uuid = line_value(job, path, "GPU UUID", ':');
+    if (uuid && !strchr(uuid, '?')) g->uuid = arena_str(&job->run->arena, uuid);
+    g->driver = driver;
+    return true;
+}
+
+/* By the kernel's own list, which is there at once; the order of bus numbers is NVML's, too. False: it has none, or does
+ * not name them all. */
+static bool list_gpus(struct host_job *job)
+{
+    char path[4096];
+    struct dirent **found = NULL;
+    bool all = true;
+    unsigned cards = 0;
+    snprintf(path, sizeof path, "%s" CARDS, job->root);
+    const char *driver =
+        slurp(job, "/sys/module/nvidia/version") ? arena_str(&job->run->arena, job->text) : NULL;
+    int n = scandir(path, &found, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        if (found[i]->d_name[0] != '.') all = all && list_gpu(job, found[i]->d_name, cards++, driver);
+        (free)(found[i]); /* scandir's */
+    }
+    (free)(found);
+    if (!all) job->host->gpus.n = 0;
+    return all && cards;
+}
+
 static void read_gpu(struct host_job *job, const struct nvml *n, unsigned number, const char *driver)
 {
     struct nvml_memory_v1 memory = {0};
     nvml_device device;
     if (n->by_index(number, &device) != NVML_OK) return;
-    struct run_host_gpu *g = RUN_LIST_ADD(&job->run->arena, &job->host->gpus);
+    const char *uuid = nvml_text(job, n->uuid, device);
+    struct run_host_gpu *g = find_gpu(job, number, uuid);
     if (!g) return;
-    g->index = known_u64(number);
-    g->name = nvml_text(job, n->name, device);
-    g->uuid = nvml_text(job, n->uuid, device);
-    g->driver = driver;
+    if (!g->name) g->name = nvml_text(job, n->name, device);
+    if (!g->uuid) g->uuid = uuid;
+    if (!g->driver) g->driver = driver;
     if (n->memory_v1 && n->memory_v1(device, &memory) == NVML_OK) g->memory_bytes = known_u64(memory.total);
 }
 
-/* NVIDIA's, by NVML. Without its library none can be seen, which is not to say that there is none. */
+/* NVIDIA's: their names as the kernel lists them, so that the machine's fingerprint does not hang on NVML, and from
+ * NVML the rest, or all where the kernel has no list. After a program that ended before NVML had started, it is not
+ * waited for if the list will do. Without its library none can be seen, which is not to say that there is none. */
 static void read_gpus(struct host_job *job)
 {
     struct nvml n;
     tare_error err = TARE_ERROR_INIT;
     char text[128] = "";
     unsigned count = 0;
+    bool listed = list_gpus(job);
+    const char *field = listed ? "gpus.memory_bytes" : "gpus";
+    if (listed && probe_gpu_is_starting()) {
+        unknown(job, field, "NVML was still starting when the program ended");
+        return;
+    }
     if (nvml_open(&n, job->root, &err) != TARE_OK) {
-        unknown(job, "gpus", "%s", err.text);
+        unknown(job, field, "%s", err.text);
         return;
     }
     bool told = n.driver_version && n.driver_version(text, sizeof text - 1) == NVML_OK;
     const char *driver = told ? arena_str(&job->run->arena, text) : NULL;
     int code = n.count(&count);
-    if (code != NVML_OK) unknown(job, "gpus", "NVML: %s", nvml_why(&n, code));
+    if (code != NVML_OK) unknown(job, field, "NVML: %s", nvml_why(&n, code));
     for (unsigned i = 0; code == NVML_OK && i < count; i++) read_gpu(job, &n, i, driver);
     nvml_close(&n);
 }

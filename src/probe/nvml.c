@@ -27,7 +27,7 @@ const char *nvml_why(const struct nvml *n, int code)
 /* Loaded at run time and never linked: most machines have no such library. Newer names of a call come
  * first in its row; one that is missing stays NULL and only its number is not told, but for the four
  * without which nothing works. */
-tare_status nvml_open(struct nvml *n, const char *root, tare_error *err)
+tare_status nvml_load(struct nvml *n, const char *root, tare_error *err)
 {
     char path[4096] = "libnvidia-ml.so.1";
     memset(n, 0, sizeof *n);
@@ -41,12 +41,23 @@ tare_status nvml_open(struct nvml *n, const char *root, tare_error *err)
         for (int i = 0; !found && c->names[i]; i++) found = dlsym(n->library, c->names[i]);
         memcpy((char *)n + c->offset, &found, sizeof found);
     }
+    return TARE_OK;
+}
+
+tare_status nvml_start(struct nvml *n, tare_error *err)
+{
     int code = n->init && n->shutdown && n->count && n->by_index ? n->init() : NVML_NO_CALL;
     if (code == NVML_OK) return TARE_OK;
     error_set(err, TARE_UNSUPPORTED, "NVML does not start: %s", nvml_why(n, code));
     n->shutdown = NULL; /* it was never started */
     nvml_close(n);
     return TARE_UNSUPPORTED;
+}
+
+tare_status nvml_open(struct nvml *n, const char *root, tare_error *err)
+{
+    tare_status s = nvml_load(n, root, err);
+    return s == TARE_OK ? nvml_start(n, err) : s;
 }
 
 void nvml_close(struct nvml *n)

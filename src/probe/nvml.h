@@ -146,6 +146,9 @@ struct nvml {
 /* Load and start it. TARE_UNSUPPORTED with the reason when there is none, or it finds no driver. `root`: see probe.h; a
  * made-up tree has it in usr/lib. */
 tare_status nvml_open(struct nvml *n, const char *root, tare_error *err);
+/* The same in two steps: below 1 ms to load it, 40 to 70 to start. What did not start is closed. */
+tare_status nvml_load(struct nvml *n, const char *root, tare_error *err);
+tare_status nvml_start(struct nvml *n, tare_error *err);
 void nvml_close(struct nvml *n); /* an unopened one is fine */
 const char *nvml_why(const struct nvml *n, int code);
 

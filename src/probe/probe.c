@@ -44,6 +44,15 @@ static void close_one(struct probe *p)
     mem_free(p);
 }
 
+/* What a probe has to say, now or later. */
+static void take_words(struct probes *to, struct probe *p)
+{
+    tell_blind(&to->blind, p->ops->name, p->blind.data);
+    buf_add(&to->told, p->told.data, p->told.len);
+    buf_clear(&p->blind);
+    buf_clear(&p->told);
+}
+
 /* A probe that sees nothing here is an error only if it was asked for by name. */
 static tare_status open_one(struct probes *out, const struct probe_ops *ops, const struct probe_place *at,
                             bool asked, tare_error *err)
@@ -52,14 +61,18 @@ static tare_status open_one(struct probes *out, const struct probe_ops *ops, con
     struct probe *p = mem_new(1, ops->size);
     if (!p) return error_set(err, TARE_NOMEM, "out of memory for a probe");
     p->ops = ops;
+    p->asked = asked;
+    p->news = -1;
     p->blind = p->told = (struct buf)BUF_INIT;
     tare_status s = ops->open(p, at, &own);
     if (s == TARE_OK) s = vec_push(&out->items, p, &own);
     if (s != TARE_OK) close_one(p);
     if (s != TARE_OK && (s != TARE_UNSUPPORTED || asked))
         return error_set(err, s, "probe %s: %s", ops->name, own.text);
-    tell_blind(&out->blind, ops->name, s == TARE_OK ? p->blind.data : own.text);
-    if (s == TARE_OK) buf_add(&out->told, p->told.data, p->told.len);
+    if (s == TARE_OK)
+        take_words(out, p);
+    else
+        tell_blind(&out->blind, ops->name, own.text);
     s = buf_status(&out->told, err);
     return s == TARE_OK ? buf_status(&out->blind, err) : s;
 }
@@ -157,7 +170,28 @@ static void sample_one(struct probes *p, struct probe *probe, struct probe_put *
     probe->samples++;
     probe->ns += took;
     if (took > probe->ns_max) probe->ns_max = took;
+    take_words(p, probe);
     if (put->status != TARE_OK) error_wrap(put->err, "probe %s", probe->ops->name);
+}
+
+static void drop_gone(struct probes *p)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < p->items.n; i++) {
+        struct probe *probe = p->items.items[i];
+        if (probe->gone)
+            close_one(probe);
+        else
+            p->items.items[kept++] = probe;
+    }
+    p->items.n = kept;
+}
+
+int probes_news(const struct probes *p)
+{
+    for (size_t i = 0; i < p->items.n; i++)
+        if (p->items.items[i]->news >= 0) return p->items.items[i]->news;
+    return -1;
 }
 
 tare_status probes_sample(struct probes *p, tare_error *err)
@@ -167,6 +201,7 @@ tare_status probes_sample(struct probes *p, tare_error *err)
     sample_clear(&p->now);
     p->now.at_ns = clock_raw_ns();
     for (size_t i = 0; i < p->items.n && put.status == TARE_OK; i++) sample_one(p, p->items.items[i], &put);
+    drop_gone(p);
     p->cpu_s += (double)(clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - begun) / 1e9;
     probe_put(&put, METRIC_SELF_CPU, "", p->cpu_s);
     return put.status;

@@ -65,7 +65,10 @@ struct probe { /* first member of each kind's own struct */
     const struct probe_ops *ops;
     uint64_t samples, ns, ns_max; /* its own cost so far; kept by probes_sample() */
     bool thorough;                /* this sample leaves nothing out for what it costs */
-    struct buf blind;             /* what it cannot see here and why, a line each */
+    bool asked;                   /* for by name: what is not there is an error, and waited for */
+    bool gone;                    /* it turned out later that it sees nothing: blind says why */
+    int news;                     /* readable once it sees something, if that takes a while; -1: it does */
+    struct buf blind;             /* what it cannot see here and why, a line each; taken into the set's */
     struct buf told; /* what a reader of the samples should know, a line each: "gpu0 is GPU-7d58.." */
 };
 
@@ -84,6 +87,13 @@ tare_status probes_open(struct probes *out, const char *const *names, size_t n, 
                         tare_error *err);                     /* names NULL: all that can see anything */
 tare_status probes_sample(struct probes *p, tare_error *err); /* into p->now, its time included */
 void probes_close(struct probes *p);                          /* after a failed open too */
+int probes_news(
+    const struct probes *p); /* readable when a sample has more to tell than those before; -1: none */
+
+/* NVML takes 40 to 70 ms to start: `tare run` lets a thread of its own do it, beside the program. True: it is still at
+ * it. At the end it is left alone, and then the process must end by _exit(): the library cannot be taken down under its
+ * feet. */
+bool probe_gpu_is_starting(void);
 
 /* ---- for whoever starts the program, and reaps what outlives its parent (PR_SET_CHILD_SUBREAPER) ---- */
 

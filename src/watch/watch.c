@@ -56,14 +56,15 @@ static void drop_trace(struct watcher *w)
 }
 
 /* What a reader of the samples should know: which card a label stands for. */
-static void note_told(struct watcher *w)
+void watch_note_told(struct watcher *w)
 {
     char line[200];
-    for (const char *at = w->probes.told.data; w->writer && *at;) {
+    while (w->writer && w->noted < w->probes.told.len) {
+        const char *at = w->probes.told.data + w->noted;
         size_t n = strcspn(at, "\n");
         snprintf(line, sizeof line, "%.*s", (int)n, at);
         samples_mark(w->writer, clock_raw_ns(), SAMPLE_NOTE, line, NULL);
-        at += n + (at[n] == '\n');
+        w->noted += n + (at[n] == '\n');
     }
 }
 
@@ -78,7 +79,6 @@ static tare_status start_program(struct watcher *w, int *exit_code, tare_error *
     if (s == TARE_OK) s = probes_open(&w->probes, o->n_probes ? o->probes : NULL, o->n_probes, &at, err);
     if (s == TARE_OK) s = open_trace(w, err);
     if (s != TARE_OK) return s;
-    note_told(w);
     watch_begin(w);
     s = child_start(&w->child, o->command[0], exit_code, err);
     if (s != TARE_OK) drop_trace(w);

@@ -88,6 +88,7 @@ struct watcher {
     struct system_report *report;
     struct samples_writer *writer; /* NULL: no trace */
     const char *run_id;
+    size_t noted; /* of what the probes told, in the trace already */
     uint64_t samples, late, lost;
     tare_error lost_why;   /* of the first */
     size_t alive;          /* of the program when it was left */
@@ -105,6 +106,9 @@ void watch_release(struct watcher *w); /* also after a failure */
 /* watch_loop.c: a first sample, from which counters count; then until the end. Trouble is counted, never fatal. */
 void watch_begin(struct watcher *w);
 void watch_until_end(struct watcher *w);
+
+/* watch.c: what a reader of the samples should know, as far as it is new. */
+void watch_note_told(struct watcher *w);
 
 /* watch_record.c */
 tare_status watch_record(struct run *run, const struct watcher *w, tare_error *err);

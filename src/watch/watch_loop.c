@@ -145,6 +145,7 @@ static void take_sample(struct watcher *w, double late_s, bool last)
     if (s == TARE_OK) s = judge_sample(w, &err);
     tare_status kept = s;
     if (s == TARE_OK && w->writer) kept = samples_append(w->writer, &w->probes.set, &w->probes.now, &err);
+    watch_note_told(w);
     w->samples++;
     if (kept != TARE_OK && w->lost++ == 0) w->lost_why = err;
     tell_alerts(w);
@@ -261,10 +262,14 @@ void watch_until_end(struct watcher *w)
     bool done = false, timed = timer_open(&t, (uint64_t)w->options->interval.ns);
     ignore_witness(w);
     while (!done) {
-        struct pollfd fds[2] = {{w->child.signals, POLLIN, 0}, {timed ? t.fd : -1, POLLIN, 0}};
-        poll(fds, 2, hooks_running(&w->hooks) ? 500 : -1);
+        struct pollfd fds[] = {{w->child.signals, POLLIN, 0},
+                               {timed ? t.fd : -1, POLLIN, 0},
+                               {probes_news(&w->probes), POLLIN, 0}};
+        poll(fds, 3, hooks_running(&w->hooks) ? 500 : -1);
         done = fds[0].revents && take_signals(w);
         if (!done && fds[1].revents) sample_when_due(w, &t);
+        if (!done && fds[2].revents && probes_news(&w->probes) >= 0)
+            take_sample(w, 0, false); /* counters of the GPU begin now, not with the next sample */
         hooks_expire(&w->hooks, clock_raw_ns());
     }
     if (t.fd >= 0) close(t.fd);

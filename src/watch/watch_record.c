@@ -167,7 +167,6 @@ static void record_gpus(struct run *run, struct run_case *c)
 
 struct energy { /* in joules */
     struct known_f64 processors, gpus;
-    bool sees_gpus;
 };
 
 /* Zones of powercap hold one another: the probe has added those that do not, as the series without a label. The card's
@@ -178,7 +177,6 @@ static struct energy energy_of(const struct run_watch *w, double wall_s)
     struct energy e = {.processors = zones ? zones->total : (struct known_f64){0}};
     for (size_t i = 0; i < w->metrics.n; i++) {
         const struct run_metric *m = w->metrics.at[i];
-        if (strcmp(m->metric, "gpu.memory.total") == 0) e.sees_gpus = true;
         if (strcmp(m->metric, "gpu.power") != 0) continue;
         const struct run_metric *counter = system_report_find(w, "gpu.energy", m->label);
         bool counted = counter && counter->total.known;
@@ -208,7 +206,7 @@ static tare_status record_energy(struct run *run, struct run_case *c, const stru
     struct carbon_energy used = {.measured_joules = c->energy.joules};
     used.absent = arena_printf(&run->arena, "%s%spower supply, fans, disks, network",
                                e.processors.known ? "" : "processors, memory, ",
-                               e.sees_gpus && !e.gpus.known ? "GPUs, " : "");
+                               run->host.gpus.n && !e.gpus.known ? "GPUs, " : "");
     const char *source =
         grid ? arena_printf(&run->arena, "%s: %s", grid->name, carbon_grids_source) : "given with --grid";
     carbon_fill(&c->watch.carbon, &used, grid ? grid->g_per_kwh : w->options->grid, source);

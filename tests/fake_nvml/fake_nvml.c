@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define API __attribute__((visibility("default")))
 #define NAMED(result, name, args) \
@@ -24,8 +25,28 @@ static unsigned number(void *device)
     return (unsigned)(uintptr_t)device - 1;
 }
 
+/* A library that takes its time: until the test says so, or a file is there; after 20 s FILE.late is made. */
+static void take_time(void)
+{
+    const char *file = getenv("FAKE_NVML_WAITS_FOR"), *ms = getenv("FAKE_NVML_MS");
+    int left = 10000;
+    while (left > 0 &&
+           (__atomic_load_n(&fake_nvml.hold, __ATOMIC_SEQ_CST) || (file && access(file, F_OK) != 0))) {
+        usleep(2000);
+        left--;
+    }
+    if (file && !left) {
+        char late[4096];
+        snprintf(late, sizeof late, "%s.late", file);
+        FILE *f = fopen(late, "w");
+        if (f) fclose(f);
+    }
+    if (ms) usleep((useconds_t)atoi(ms) * 1000);
+}
+
 static int start(void)
 {
+    take_time();
     if (!fake_nvml.init_code) fake_nvml.started++;
     return fake_nvml.init_code;
 }

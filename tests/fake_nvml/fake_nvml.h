@@ -17,6 +17,7 @@ struct fake_nvml {
     int started;         /* starts less shutdowns */
     int gpm_samples;     /* allocated and not freed */
     unsigned slow_calls; /* of the ECC counter */
+    int hold; /* starting waits until it is 0, and for the file FAKE_NVML_WAITS_FOR, then FAKE_NVML_MS */
 };
 
 #endif

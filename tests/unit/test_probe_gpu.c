@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <libgen.h>
+#include <poll.h>
 #include <time.h>
 
 #include "../fake_nvml/fake_nvml.h"
@@ -273,6 +274,122 @@ static void a_host_whose_driver_is_not_loaded(void **state)
     run_release(&run);
 }
 
+/* ---- NVML takes long to start, and a program does not wait ---- */
+
+static void open_beside_a_program(struct made_root *r)
+{
+    struct probe_place at = {.root = r->path, .program = 50};
+    put_stat(r, 50, 1);
+    if (probes_open(&r->probes, NULL, 0, &at, &r->err) != TARE_OK) fail_msg("%s", r->err.text);
+    r->opened = true;
+    assert_true(probe_gpu_is_starting());
+    root_sample(r);
+    assert_unknown(r, GPU_UTIL, "gpu0");
+}
+
+static void let_go(void)
+{
+    __atomic_store_n(&fake->hold, 0, __ATOMIC_SEQ_CST);
+    while (probe_gpu_is_starting()) usleep(1000);
+}
+
+static void await_news(struct made_root *r)
+{
+    struct pollfd news = {probes_news(&r->probes), POLLIN, 0};
+    assert_true(news.fd >= 0);
+    assert_int_equal(poll(&news, 1, 0), 0);
+    let_go();
+    assert_int_equal(poll(&news, 1, 20000), 1);
+    root_sample(r);
+    assert_int_equal(probes_news(&r->probes), -1);
+}
+
+static bool has_probe(const struct made_root *r, const char *name)
+{
+    for (size_t i = 0; i < r->probes.items.n; i++)
+        if (strcmp(r->probes.items.items[i]->ops->name, name) == 0) return true;
+    return false;
+}
+
+static void a_slow_start_is_not_waited_for(void **state)
+{
+    struct made_root *r = *state;
+    fake->hold = 1;
+    open_beside_a_program(r);
+    assert_string_equal(r->probes.told.data, "");
+    await_news(r);
+    assert_value(r, GPU_UTIL, "gpu0", 0.75);
+    assert_value(r, GPU_ENERGY, "gpu0", 5); /* counters begin here */
+    assert_non_null(strstr(r->probes.told.data, "gpu0 is GPU-0\n"));
+    assert_blind(r, "gpu: gpu1 gpu.energy: Not Supported");
+}
+
+/* The program has ended: nothing was read, and the thread is left to itself. */
+static void a_start_that_comes_too_late(void **state)
+{
+    struct made_root *r = *state;
+    fake->hold = 1;
+    open_beside_a_program(r);
+    r->probes.thorough = true;
+    root_sample(r);
+    assert_blind(r, "gpu: not read: NVML was still starting when the program ended");
+    root_close(r);
+    assert_true(probe_gpu_is_starting());
+    let_go();
+}
+
+static void a_start_that_fails_later(void **state)
+{
+    struct made_root *r = *state;
+    fake->hold = 1;
+    fake->init_code = 9;
+    open_beside_a_program(r);
+    assert_true(has_probe(r, "gpu"));
+    await_news(r);
+    assert_blind(r, "gpu: NVML does not start: Driver Not Loaded");
+    assert_false(has_probe(r, "gpu"));
+    fake->init_code = 0;
+}
+
+#define INFORMATION(model, uuid) "Model: \t\t " model "\nIRQ:   \t\t 16\nGPU UUID: \t " uuid "\nBus Type: \t PCIe\n"
+
+/* What the kernel lists is there while NVML still starts; names are the same before and after, and so is the
+ * fingerprint. Where it does not name the cards, NVML is waited for. */
+static void cards_by_the_kernels_list(void **state)
+{
+    struct made_root *r = *state;
+    struct run run;
+    char mark[RUN_FINGERPRINT_SIZE] = "";
+    root_file(r, "/proc/driver/nvidia/gpus/0000:5d:00.0/information", INFORMATION("Listed card", "GPU-0"));
+    root_file(r, "/proc/driver/nvidia/gpus/0000:9a:00.0/information", INFORMATION("Another", "GPU-????????"));
+    root_file(r, "/sys/module/nvidia/version", "580.1\n");
+    fake->hold = 1;
+    open_beside_a_program(r);
+    for (int late = 0; late < 2; late++) {
+        assert_int_equal(run_init(&run, "run", NULL), TARE_OK);
+        assert_int_equal(host_read(&run, r->path, NULL), TARE_OK);
+        assert_int_equal(run.host.gpus.n, 2);
+        const struct run_host_gpu *g = run.host.gpus.at[0];
+        assert_string_equal(g->name, "Listed card");
+        assert_string_equal(g->uuid, "GPU-0");
+        assert_string_equal(g->driver, "580.1");
+        assert_int_equal(g->memory_bytes.known, late);
+        assert_string_equal(run.host.gpus.at[1]->name, "Another");
+        assert_null(run.host.gpus.at[1]->uuid);
+        assert_int_equal(run_reason(&run.host.unknown, "gpus.memory_bytes") != NULL, !late);
+        if (late) assert_string_equal(mark, run.host.fingerprint);
+        snprintf(mark, sizeof mark, "%s", run.host.fingerprint);
+        run_release(&run);
+        let_go();
+    }
+    root_file(r, "/proc/driver/nvidia/gpus/0000:9a:00.0/information", INFORMATION("Unknown", "GPU-????????"));
+    assert_int_equal(run_init(&run, "run", NULL), TARE_OK);
+    assert_int_equal(host_read(&run, r->path, NULL), TARE_OK);
+    assert_int_equal(run.host.gpus.n, 2);
+    assert_string_equal(run.host.gpus.at[0]->name, "Made-up card 0");
+    run_release(&run);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_new, tear_down)
@@ -286,6 +403,10 @@ int main(void)
         TEST(no_driver_and_no_card),
         TEST(cards_of_a_host),
         TEST(a_host_whose_driver_is_not_loaded),
+        TEST(a_slow_start_is_not_waited_for),
+        TEST(a_start_that_comes_too_late),
+        TEST(a_start_that_fails_later),
+        TEST(cards_by_the_kernels_list),
         cmocka_unit_test_setup_teardown(an_old_library_will_do, set_up_old, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
