@@ -354,8 +354,8 @@ static bool list_gpu(struct host_job *job, const char *name, unsigned number, co
     return true;
 }
 
-/* By the kernel's own list, which is there at once; the order of bus numbers is NVML's, too. False: it has none, or does
- * not name them all. */
+/* By the kernel's own list, which is there at once; the order of bus numbers is NVML's, too. False: it has none, or
+ * does not name them all. */
 static bool list_gpus(struct host_job *job)
 {
     char path[4096];
