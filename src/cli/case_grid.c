@@ -24,8 +24,8 @@ static tare_status one_int(const char *text, size_t n, int64_t *out, tare_error 
     errno = 0;
     long long v = strtoll(digits, &end, 10);
     if (*end || errno || digits[0] == '+' || digits[0] == ' ')
-        return error_set(err, TARE_INVALID,
-                         "'%s' is not a whole number; write them all, with commas: 1,2,4,8", digits);
+        return error_set(err, TARE_INVALID, "'%s' is not a whole number%s", digits,
+                         strpbrk(digits, "-:.") ? "; write them all, with commas: 1,2,4,8" : "");
     if (v < 1) return error_set(err, TARE_INVALID, "%lld: at least 1", v);
     *out = v;
     return TARE_OK;

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -45,14 +46,24 @@ def infer_dump(root):
     return root / "build" / "helpers" / "infer_dump"
 
 
-@pytest.fixture(scope="session")
-def package(root):
-    """The folder to put on PYTHONPATH for `import tare` with this interpreter, built now if it is not."""
+def built_package(root):
     env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
     done = subprocess.run(["make", "-s", "--no-print-directory", "python", "PYTHON=" + sys.executable], cwd=root, env=env,
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return root / "build" / "python" / sys.implementation.cache_tag
+
+
+@pytest.fixture(scope="session")
+def package(root):
+    """The folder to put on PYTHONPATH for `import tare` with this interpreter, built now if it is not."""
+    return built_package(root)
+
+
+def pytest_pycollect_makemodule(module_path):
+    """A file of tests that imports tare itself finds it built."""
+    if re.search(r"^(import|from) tare\b", module_path.read_text(), re.M):
+        sys.path.insert(0, str(built_package(pathlib.Path(os.environ.get("TARE_SRC", ROOT)))))
 
 
 @pytest.fixture(scope="session")
