@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyze/tune/confirm.h"
+#include "analyze/tune/fit.h"
 #include "analyze/tune/search.h"
 #include "core/mem.h"
 #include "part.h"
@@ -79,6 +80,33 @@ static PyObject *confirm(PyObject *Py_UNUSED(self), PyObject *args, PyObject *na
 out:
     for (int i = 0; i < 3; i++) mem_free(logs[i]);
     return out;
+}
+
+/* ---- fit ---- */
+
+static int read_point_of(PyObject *from, Py_ssize_t i, double *x, double *y)
+{
+    return PyArg_ParseTuple(PySequence_Fast_GET_ITEM(from, i), "dd;points are pairs of numbers", x, y) ? 0
+                                                                                                       : -1;
+}
+
+static PyObject *fit(PyObject *Py_UNUSED(self), PyObject *from)
+{
+    double x[TUNE_FIT_MAX], y[TUNE_FIT_MAX];
+    struct tune_line line;
+    tare_error err = TARE_ERROR_INIT;
+    PyObject *list = PySequence_Fast(from, "points are a sequence of (x, y)");
+    if (!list) return NULL;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(list);
+    for (Py_ssize_t i = 0; i < n && i < TUNE_FIT_MAX && !PyErr_Occurred(); i++)
+        if (!PyTuple_Check(PySequence_Fast_GET_ITEM(list, i)))
+            PyErr_SetString(PyExc_TypeError, "points are tuples (x, y)");
+        else
+            read_point_of(list, i, &x[i], &y[i]);
+    Py_DECREF(list);
+    if (PyErr_Occurred()) return NULL;
+    if (tune_fit(x, y, (size_t)n, &line, &err) < 0) return raise_error(&err);
+    return Py_BuildValue("ddd", line.base, line.slope, line.residual);
 }
 
 /* ---- Search ---- */
@@ -322,6 +350,9 @@ static int init(PyObject *module)
 static PyMethodDef functions[] = {
     {"confirm", (PyCFunction)(void (*)(void))confirm, METH_VARARGS | METH_KEYWORDS,
      "what pairs say: confirm(wall, cpu=None, memory=None), ratios candidate / base"},
+    {"fit", fit, METH_O,
+     "fit([(x, y), ..]): (base, slope, residual) of the line y = base + slope * x that one bad point does not bend;\n"
+     "residual: the farthest that a point lies from it, as a share"},
     {NULL, NULL, 0, NULL}};
 
 const struct part tune_part = {functions, init};

@@ -12,6 +12,7 @@ import textwrap
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "build" / "python" / sys.implementation.cache_tag))  # for files that import tare themselves
 
 # Whoever started the tests in the background made them ignore these; what the tests start would inherit it.
 for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):

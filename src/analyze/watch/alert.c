@@ -271,21 +271,20 @@ static bool is_also(const struct alert_condition *c, const struct deriver *d, bo
 }
 
 /* +1: fires now, -1: clears now, 0: neither. */
-static int step(struct rule_state *w, const struct deriver *d, uint64_t at_ns, double *value)
+static int step(struct rule_state *w, bool also, double value, uint64_t at_ns)
 {
     const struct alert_condition *c = &w->rule.when;
-    bool known, also = is_also(&w->rule.also, d, &known);
-    if (!derived_at(d, c->quantity, c->label, value) || !known) return 0;
+    if (isnan(value)) return 0;
     w->judged = true;
     if (w->active) {
-        bool beyond = also && is_beyond(c->op, *value, w->rule.clear);
+        bool beyond = also && is_beyond(c->op, value, w->rule.clear);
         if (w->holding && !beyond) w->back_ns = at_ns;
         w->holding = beyond;
         if (beyond || at_ns - w->back_ns < w->rule.for_ns) return 0; /* back for as long as it took to fire */
         w->active = false;
         return -1;
     }
-    bool holds = also && is_beyond(c->op, *value, c->threshold);
+    bool holds = also && is_beyond(c->op, value, c->threshold);
     if (holds && !w->holding) w->since_ns = at_ns;
     w->holding = holds;
     if (!holds || at_ns - w->since_ns < w->rule.for_ns) return 0;
@@ -311,13 +310,21 @@ tare_status alerts_feed(struct alerts *a, const struct deriver *d, uint64_t at_n
                         tare_error *err)
 {
     for (size_t i = 0; i < a->n; i++) {
+        const struct alert_rule *r = &a->at[i].rule;
         double value = NAN;
-        int what = step(&a->at[i], d, at_ns, &value);
+        bool known, also = is_also(&r->also, d, &known);
+        if (!derived_at(d, r->when.quantity, r->when.label, &value) || !known) continue;
+        int what = step(&a->at[i], also, value, at_ns);
         if (what == 0) continue;
         struct alert_event e = {i, what > 0, at_ns, a->at[i].since_ns, value, NAN, ""};
-        attribute(&e, &a->at[i].rule, d);
+        attribute(&e, r, d);
         tare_status s = vec_push(&out->items, e, err);
         if (s != TARE_OK) return s;
     }
     return TARE_OK;
+}
+
+int alerts_tell(struct alerts *a, size_t rule, double value, uint64_t at_ns)
+{
+    return step(&a->at[rule], true, value, at_ns);
 }

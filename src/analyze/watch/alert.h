@@ -59,5 +59,8 @@ bool alerts_judged(const struct alerts *a, size_t rule);
 /* Append what fires or clears at this sample. An unknown value neither fires nor clears. */
 tare_status alerts_feed(struct alerts *a, const struct deriver *d, uint64_t at_ns, struct alert_events *out,
                         tare_error *err);
+/* One rule without a second condition, whose value the caller has, NAN: unknown. +1: fires now, -1: clears now,
+ * 0: neither. */
+int alerts_tell(struct alerts *a, size_t rule, double value, uint64_t at_ns);
 
 #endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * fit.h - a line through a few points that one bad point cannot bend: memory or time over the batch size. Theil-Sen:
+ * the median of the slopes of all pairs, then the median of what is left. Pure. */
+#ifndef ANALYZE_TUNE_FIT_H
+#define ANALYZE_TUNE_FIT_H
+
+#include <stddef.h>
+
+#include "core/error.h"
+
+enum { TUNE_FIT_MAX = 64 };
+
+struct tune_line {
+    double base, slope; /* y = base + slope * x */
+    double residual;    /* the farthest that a point lies from the line, as a share of its y */
+};
+
+/* TARE_INVALID: fewer than two points or more than TUNE_FIT_MAX, one that is not finite, all at one x, a y not above 0.
+ */
+tare_status tune_fit(const double *x, const double *y, size_t n, struct tune_line *out, tare_error *err);
+
+#endif
