@@ -44,6 +44,12 @@ _WHERE = {
     "DataOptimizationConfig": "_tune",
     "DataLoadingOptimizer": "_tune_data",
     "optimize_dataset": "_tune_data",
+    "ProfilingOptimizer": "_tune_profile",
+    "profiling_context": "_tune_profile",
+    "RealTimeProfiler": "_tune_realtime",
+    "BatchSizeOptimizer": "_tune_batch",
+    "LimitExceeded": "_tune_child",
+    "OptimizedFineTuningService": "_tune_service",
 }
 
 __all__ = ["__version__", "count", "mark", "recording", "scope", "start", "stop", *_WHERE]

@@ -36,6 +36,12 @@ from tare._tune import Tuned as Tuned
 from tare._tune import confirm as confirm
 from tare._tune_data import DataLoadingOptimizer as DataLoadingOptimizer
 from tare._tune_data import optimize_dataset as optimize_dataset
+from tare._tune_batch import BatchSizeOptimizer as BatchSizeOptimizer
+from tare._tune_child import LimitExceeded as LimitExceeded
+from tare._tune_profile import ProfilingOptimizer as ProfilingOptimizer
+from tare._tune_profile import profiling_context as profiling_context
+from tare._tune_realtime import RealTimeProfiler as RealTimeProfiler
+from tare._tune_service import OptimizedFineTuningService as OptimizedFineTuningService
 from tare._unknown import Unknown as Unknown
 
 __version__: str

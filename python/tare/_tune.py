@@ -180,7 +180,8 @@ def in_bytes(size: Any, whole: float | None = None) -> int:
 
 
 class Unit(NamedTuple):
-    """One measured unit: seconds and processor seconds of a call (children included), bytes at its end (PSS; None: unknown)."""
+    """One measured unit: seconds and processor seconds of a call, or of a unit of its work (children included); bytes at its end (PSS;
+    None: unknown)."""
 
     wall_s: float
     cpu_s: float
@@ -342,7 +343,9 @@ def confirm(
         tuned.reasons.append(f"the results differ: {difference}")
         return tuned
     times = _calls_per_unit(base, unit_s)
-    said = _measure_pairs(tuned, (base, candidate), times, {"threshold": threshold, "least": least, "most": most}, begun, budget_s)
+    alike = getattr(base, "work", 1) == getattr(candidate, "work", 1)
+    sides = ((base, times), (candidate, times if alike else _calls_per_unit(candidate, unit_s)))
+    said = _measure_pairs(tuned, sides, {"threshold": threshold, "least": least, "most": most}, begun, budget_s)
     _judge(tuned, said, threshold, budget_s)
     log.debug("%s", tuned)
     return tuned
@@ -361,7 +364,7 @@ def _calls_per_unit(base: Callable[[], Any], unit_s: float) -> int:
     return times
 
 
-def _measure_pairs(tuned: Tuned, calls: tuple, times: int, rule: dict, begun: float, budget_s: float | None) -> dict[str, Any]:
+def _measure_pairs(tuned: Tuned, sides: tuple, rule: dict, begun: float, budget_s: float | None) -> dict[str, Any]:
     """Pairs in the order AB BA AB .., as many as the rule asks for, within the budget. What the judge said last."""
     units = (tuned.baseline, tuned.candidate)
     said: dict[str, Any] = {"verdict": "going on", "next": rule["least"]}
@@ -370,7 +373,7 @@ def _measure_pairs(tuned: Tuned, calls: tuple, times: int, rule: dict, begun: fl
             if budget_s is not None and time.monotonic() - begun > budget_s:
                 return said if len(tuned.baseline) < 2 else _judged(tuned, rule)
             for which in (0, 1) if len(tuned.baseline) % 2 == 0 else (1, 0):
-                units[which].append(weigh_unit(calls[which], times))
+                units[which].append(weigh_unit(*sides[which]))
         said = _judged(tuned, rule)
     return said
 

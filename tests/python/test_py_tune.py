@@ -122,6 +122,13 @@ def test_units_are_long_enough_and_alternate(clock):
     assert times >= 100 and units == ("bccb" * 10)[: 2 * len(tuned.baseline)]
 
 
+def test_work_that_differs_is_taken_into_account(clock):
+    one, many = clock.work(0.01), clock.work(0.08)
+    many.work = 16
+    tuned = tare.confirm(one, many)
+    assert tuned.verdict == "confirmed" and abs(tuned.gain - 2) < 0.05 and abs(tuned.candidate[0].wall_s - 0.005) < 1e-4
+
+
 def test_a_bound_below_the_threshold_measures_nothing(clock):
     tuned = tare.confirm(None, None, bound=1.05, plan={"workers": 8})
     assert tuned.verdict == "no_gain" and tuned.plan == {} and "at most 1.05x" in tuned.reasons[0] and not tuned.baseline
