@@ -616,9 +616,8 @@ def _memory_rows(memory: dict[str, Any]) -> str:
     if growth["verdict"] == "unknown":
         return "\n".join([*lines, f"Leak test: unknown ({growth['why']})"])
     low, high = growth["interval"]
-    verdict = {"growing": "LEAK: memory grows", "steady": "no leak: memory is steady", "inconclusive": "inconclusive, try more iterations"}[
-        growth["verdict"]
-    ]
+    grown = f"memory grew by {in_column(growth['rise_mb'], 'MB')} and was not flat at the end"
+    verdict = {"growing": grown, "steady": "memory is steady", "inconclusive": "inconclusive, try more iterations"}[growth["verdict"]]
     slope = f"{in_column(growth['mb_per_iteration'], 'MB')} an iteration ({in_column(low)} to {in_column(high)})"
     return "\n".join([*lines, f"Leak test over {memory['samples']} calls: {verdict}; {slope}"])
 

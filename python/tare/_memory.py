@@ -175,8 +175,9 @@ def leak_finding(growth: dict[str, Any]) -> list[dict[str, Any]]:
     return [{
         "id": "memory.leak",
         "severity": "critical",
-        "description": f"memory grows by {in_sentence(growth['mb_per_iteration'], 'MB')} an iteration and does not stop",
+        "description": f"memory grew by {in_sentence(growth['rise_mb'], 'MB')}, {in_sentence(growth['mb_per_iteration'], 'MB')} an iteration, "
+                       "and was not flat at the end",
         "case": None,
         "evidence": growth,
-        "action": "look for results, caches or graphs of gradients that are kept from call to call; run with more iterations",
+        "action": "run with more iterations: a cache fills, a leak does not end; then look for results or graphs of gradients that are kept",
     }]  # fmt: skip

@@ -106,7 +106,8 @@ struct command_args {
     OPT_STRING(0, "prepare", &(c)->prepare, "<line>", "shell line before each run, not timed", \
                  .only_for = KIND_COMMAND, .hint = (where)), \
     OPT_TIME_IN(0, "timeout", &(c)->timeout, 0, INT64_MAX, \
-                 "end a run, or the loading of a model, that takes longer", .flags = OPT_NO_DEFAULT, \
+                 "end a run, or the loading of a model, that takes longer (models: 10m, loading 1h)", \
+                 .flags = OPT_NO_DEFAULT, \
                  .only_for = KIND_MODEL | KIND_COMMAND | KIND_PYTHON), \
     OPT_FLAG(0, "ignore-failure", &(c)->ignore_failure, "a non-zero exit status is no failure", \
                  .only_for = KIND_COMMAND, .hint = (where))

@@ -51,6 +51,8 @@ static void put_counters(struct process_probe *p, struct probe_put *put)
 {
     bool io = true;
     for (size_t i = 0; i < p->tree.members.n; i++) io &= !p->tree.members.items[i].io_denied;
+    put->read_ns =
+        clock_raw_ns(); /* times are of now, not of the sample: many processes take milliseconds to read */
     for (int c = 0; c < TREE_COUNTERS; c++) {
         if (!io && c >= TREE_READ && c <= TREE_WRITE_CALLS) continue;
         if (c >= TREE_READ && !p->fresh[DETAIL_COUNTS]) continue;
@@ -58,6 +60,7 @@ static void put_counters(struct process_probe *p, struct probe_put *put)
         if (total > p->shown[c]) p->shown[c] = total;
         probe_put(put, counters[c].metric, "", (double)p->shown[c] * counters[c].scale);
     }
+    put->read_ns = 0;
     uint64_t started = p->forks.started > p->tree.started ? p->forks.started : p->tree.started;
     probe_put(put, METRIC_PROC_STARTED, "", (double)started);
 }

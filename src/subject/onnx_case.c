@@ -408,6 +408,7 @@ static tare_status run_failed(struct onnx_instance *i, struct onnx_worker *w, st
     bool reused = false;
     if (guard_ended(&s->guard, &w->calls, why, sizeof why)) {
         i->ort->call.ReleaseStatus(st);
+        i->overdue = true;
         return error_set(err, TARE_DENIED, "%s: a run: %s", s->path, why);
     }
     if (w->bound) {

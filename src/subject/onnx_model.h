@@ -63,6 +63,7 @@ struct onnx_instance {
     const char *memory;                   /* of the provider's device; NULL: the host's */
     bool placed;                          /* made for another provider than cpu */
     bool no_arena;
+    bool overdue; /* a run had to be ended: the next would have to be, too */
 };
 
 /* ---- input.c: the dimensions that a model leaves open, made numbers: by the name the user gave, by the usual

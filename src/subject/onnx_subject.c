@@ -104,6 +104,11 @@ static void onnx_close_subject(struct subject *base)
     mem_free(s);
 }
 
+static bool onnx_is_lost(struct instance *base)
+{
+    return ((const struct onnx_instance *)base)->overdue;
+}
+
 static const struct subject_ops onnx_ops = {
     .type = "onnx",
     .describe = onnx_describe,
@@ -115,6 +120,7 @@ static const struct subject_ops onnx_ops = {
     .finish = onnx_finish,
     .close = onnx_close_subject,
     .overhead_ns = onnx_overhead_ns,
+    .is_lost = onnx_is_lost,
 };
 
 /* ---- opening ---- */

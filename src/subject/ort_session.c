@@ -275,6 +275,8 @@ tare_status ort_session_profile(const struct ort *o, struct ort_session *session
 /* ---- a runtime that does not come back ---- */
 
 #define LOOK_NS 100000000ull
+#define RUN_MOST_NS 600000000000ull   /* without --timeout: a Loop may have 2^62 turns, and nobody waits for them */
+#define LOAD_MOST_NS 3600000000000ull /* likewise */
 #define GRACE_NS 1000000000ull /* after an interrupt: a run of usual length ends by itself */
 #define DEAF_NS 5000000000ull  /* after it was asked to end */
 
@@ -294,8 +296,11 @@ static bool is_overdue(const struct ort_guard *g, struct guarded *c, uint64_t la
         snprintf(c->why, sizeof c->why, "interrupted");
         return true;
     }
-    if (!g->o.timeout_ns || lasted <= g->o.timeout_ns) return false;
-    snprintf(c->why, sizeof c->why, "takes longer than --timeout %s", show_time((double)g->o.timeout_ns).s);
+    uint64_t most = g->o.timeout_ns;
+    if (!most) most = c->run ? RUN_MOST_NS : LOAD_MOST_NS;
+    if (lasted <= most) return false;
+    snprintf(c->why, sizeof c->why, "takes longer than %s%s%s", g->o.timeout_ns ? "--timeout " : "",
+             show_time((double)most).s, g->o.timeout_ns ? "" : " (see --timeout)");
     return true;
 }
 
@@ -304,7 +309,7 @@ static void end_call(struct ort_guard *g, struct guarded *c, uint64_t lasted)
     if (c->run && !c->asked) {
         ask_to_end(g, c, true);
         c->since_ns += lasted; /* from now on: how long it is deaf */
-    } else if (g->o.timeout_ns && g->o.give_up && (!c->run || lasted > DEAF_NS)) {
+    } else if (g->o.give_up && (!c->run || lasted > DEAF_NS)) {
         char text[600];
         snprintf(text, sizeof text, "%.400s: %s: %s", g->o.name, c->run ? "a run" : "loading", c->why);
         g->o.give_up(g->o.ctx, text);

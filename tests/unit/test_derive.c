@@ -40,6 +40,25 @@ static void rates_and_shares(void **state)
     (void)state;
 }
 
+/* One thread is ready for no more than all of the time, whatever the clock said when its counter was read; more than a
+ * tenth more is of threads that ended meanwhile. */
+static void threads_have_no_more_than_all_time(void **state)
+{
+    struct made m;
+    made_init(&m);
+    for (int i = 0; i < 2; i++) {
+        made_put(&m, METRIC_PROC_THREADS, "", 1);
+        made_put(&m, METRIC_PROC_RUN_DELAY, "", 1.03);
+        made_put(&m, METRIC_PROC_CPU_USER, "", 1.5);
+        made_put(&m, METRIC_PROC_CPU_SYSTEM, "", 0.5);
+        made_step(&m);
+    }
+    assert_near(made_value(&m, "process.ready", ""), 1);
+    assert_near(made_value(&m, "process.cpu", ""), 2);
+    made_release(&m);
+    (void)state;
+}
+
 static void whole_of_labels(void **state)
 {
     struct made m;
@@ -242,6 +261,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rates_and_shares),
+        cmocka_unit_test(threads_have_no_more_than_all_time),
         cmocka_unit_test(whole_of_labels),
         cmocka_unit_test(counters_that_go_back_or_pause),
         cmocka_unit_test(averages_per_event),

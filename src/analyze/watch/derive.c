@@ -21,6 +21,7 @@ enum formula {
     clamped, /* at most 1 */
     waiting, /* 1 less it, not below 0 */
     any_bit, /* 1 when it has any of `bits`, else 0 */
+    of_c,    /* at most c, where it is above it by no more than a tenth: see hold_at() */
 };
 
 #define METRIC_NO METRIC_COUNT
@@ -43,7 +44,7 @@ struct row {
       "share idle while a task waits for I/O") \
     X("cpu.steal.share", "1", share, CPU_STEAL, NO, CPU_COUNT, NO, 0, \
       "share taken by the hypervisor") \
-    X("process.cpu", "1", sum, PROC_CPU_USER, PROC_CPU_SYSTEM, NO, NO, 0, \
+    X("process.cpu", "1", of_c, PROC_CPU_USER, PROC_CPU_SYSTEM, PROC_THREADS, NO, 0, \
       "processors the program keeps busy") \
     X("process.cpu.share", "1", share, PROC_CPU_USER, PROC_CPU_SYSTEM, CPU_COUNT, NO, 0, \
       "the same as a share of all") \
@@ -55,7 +56,7 @@ struct row {
       "bytes the program moves from and to storage") \
     X("process.faults", "1/s", sum, PROC_FAULTS_MINOR, PROC_FAULTS_MAJOR, NO, NO, 0, \
       "page faults") \
-    X("process.ready", "1", sum, PROC_RUN_DELAY, NO, NO, NO, 0, \
+    X("process.ready", "1", of_c, PROC_RUN_DELAY, NO, PROC_THREADS, NO, 0, \
       "threads that are ready but have no processor, on average") \
     X("memory", "1", rest, MEM_AVAILABLE, NO, MEM_TOTAL, NO, 0, \
       "share of the machine's memory in use") \
@@ -330,6 +331,14 @@ static double divisor(const struct deriver *d, const struct row *r, const char *
     return isnan(v) ? of_label(d, r->c, "", false) : v;
 }
 
+/* A thread works, or is ready, for no more than all of the time: a little more comes of counters that are read after
+ * the clock. Much more comes of threads that ended in between, and stays. */
+static double hold_at(const struct deriver *d, const struct row *r, const char *label, double v)
+{
+    double most = of_label(d, r->c, label, false);
+    return v > most && v <= 1.1 * most ? most : v;
+}
+
 /* A quantity of one label; NAN: unknown. */
 static double work_out(const struct deriver *d, const struct row *r, const char *label)
 {
@@ -352,6 +361,7 @@ static double work_out(const struct deriver *d, const struct row *r, const char 
     case clamped: return fmin(v, 1);
     case rest:
     case waiting: return fmax(1 - v, 0);
+    case of_c: return hold_at(d, r, label, v);
     case any_bit: return v >= 0 && v < 0x1p63 ? ((uint64_t)v & r->bits) != 0 : NAN;
     default: return v;
     }

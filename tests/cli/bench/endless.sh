@@ -22,3 +22,4 @@ PY
 timeout 60 tare bench bomb.onnx --no-save; echo "exit $?"
 timeout 60 tare bench loop.onnx --no-save --timeout 300ms; echo "exit $?"
 timeout -s INT -k 60 2 tare bench loop.onnx --no-save 2>/dev/null; [ $? != 137 ] && echo "ended by Ctrl-C"
+tare bench -h | grep -o '(models: 10m[^)]*)' # what holds without it
