@@ -101,8 +101,8 @@ void ort_placement(const struct ort *o, const struct ort_session *s, struct aren
 
 /* ---- a runtime that does not come back: one thread looks ten times a second at the calls under way, and ends those
  * that outlive --timeout (without it: ten minutes, loading an hour), and runs that still go on a second after the user
- * asked to stop. A run is asked to end; what cannot be asked (loading, a kernel that never looks) ends, after that, with
- * the process, by the owner's last words ---- */
+ * asked to stop. A run is asked to end; what cannot be asked (loading, a kernel that never looks) ends, after that,
+ * with the process, by the owner's last words ---- */
 
 /* One caller's calls, one after another. The caller only ever adds 1 around its calls: an odd number is a call. */
 struct guarded {
