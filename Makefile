@@ -263,8 +263,8 @@ test-all: ## the same and the slow ones: fuzzing, valgrind, clang
 	@tools/deps --quiet
 	@tools/run-tests --all $(S)
 
-soak: all ## hours: hundreds of kills, 100 rounds of tsan, 20 minutes of fuzzing a parser (SOAK_KILLS, SOAK_ROUNDS, SOAK_SECONDS)
-	@SOAK_KILLS='$(SOAK_KILLS)' SOAK_ROUNDS='$(SOAK_ROUNDS)' SOAK_SECONDS='$(SOAK_SECONDS)' tools/soak
+soak: all ## hours: hundreds of kills, 100 rounds of tsan, 20 minutes of fuzzing a parser (SOAK_KILLS, SOAK_ROUNDS, SOAK_SECONDS, SOAK_BATCHES)
+	@SOAK_KILLS='$(SOAK_KILLS)' SOAK_ROUNDS='$(SOAK_ROUNDS)' SOAK_SECONDS='$(SOAK_SECONDS)' SOAK_BATCHES='$(SOAK_BATCHES)' tools/soak
 
 bless: cli ## rewrite the expected output of the golden tests T=report/text (default: all)
 	@tools/run-cli-tests --bless $(T)

@@ -237,8 +237,9 @@ class _Task:
             reasons = ["without torch only threads are tried"]
         elif not reasons:
             modes.append("processes")
-            if self.transport == "ring":
-                modes.append("ring")
+            forked = same.processes_refused(self.settings["dataset"], costs.batch, "fork") if self.transport == "ring" else None
+            modes += ["ring"] if forked == [] else []
+            reasons = forked or []
         reasons = [f"no worker processes: {why}" for why in reasons]
         if habits.random:
             reasons.append("no threads: the samples draw random numbers from generators that threads would share")
@@ -270,6 +271,8 @@ class _Task:
         depths = sorted({2, self.now["depth"], max(1, planned["depth"])})
         kinds = [self.now["mode"]] + [m for m in modes if m != self.now["mode"]] if self.now["workers"] or "processes" in modes else [*modes, self.now["mode"]]
         memory = self._memory()
+        hand_over = {name: (0.25 * w, 0.25 * c) if name in ("send", "receive") else (w, c) for name, (w, c) in pipe["stages"].items()}
+        cheaper = dict(pipe, stages=hand_over)  # a guess that leads the search: bench/py_ring found a sixth or less
 
         def plan_at(at: tuple) -> dict[str, Any]:
             return {"mode": kinds[at[2]], "workers": workers[at[0]], "depth": depths[at[1]]}
@@ -284,7 +287,8 @@ class _Task:
 
         def predict(at: tuple) -> float:
             plan = plan_at(at)
-            rate = _tare.loader_predict(pipe, "threads" if plan["mode"] == "threads" else "processes", plan["workers"])["rate"]
+            costs = cheaper if plan["mode"] == "ring" else pipe
+            rate = _tare.loader_predict(costs, "threads" if plan["mode"] == "threads" else "processes", plan["workers"])["rate"]
             return -math.log(rate) if rate else 0.0
 
         knobs = [("workers", len(workers), True, False), ("depth", len(depths), True, False), ("mode", len(kinds), False, False)]

@@ -375,7 +375,7 @@ class Stream:
 
     def end(self) -> None:
         close(self.source)
-        close(getattr(self.loader, "_iterator", None))
+        close(getattr(self.loader, "_iterator", None) or getattr(self.loader, "_team", None))
         self.source = None
 
 
