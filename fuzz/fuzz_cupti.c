@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2) return 0;
     c.version = versions[data[0] % (sizeof versions / sizeof *versions)];
     if (data[1] & 2) b.to.fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (data[1] & 1) b.clock = (struct book_clock){1, 1000, (uint64_t)-1000, 1u << 30, 1u << 31, 1};
+    if (data[1] & 1) b.clock = (struct book_clock){1, 0, 1000, (uint64_t)-1000, 1u << 30, 1u << 31, 1};
     uint8_t *exact = (malloc)(size - 2 ? size - 2 : 1);
     b.room = mem_new(1, BOOK_ROOM);
     must(exact && b.room);

@@ -88,7 +88,9 @@ static tare_status walk_bar(void *ctx, const struct gpu_bar *b)
 static void walk_gpu(struct walker *w)
 {
     struct trace *t = w->t;
-    must(gpu_bars(t, &(struct gpu_bars_to){w, walk_track, walk_bar}, NULL) == TARE_OK);
+    struct event_source source;
+    event_source_of_trace(&source, t);
+    must(gpu_bars(&source, &(struct gpu_bars_to){w, walk_track, walk_bar}, NULL) == TARE_OK);
     struct gpu_profile p;
     struct buf text = BUF_INIT;
     if (gpu_sum(&t, 1, &p, NULL) != TARE_OK) return;

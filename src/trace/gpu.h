@@ -50,8 +50,9 @@ bool gpu_pack(struct gpu_state *s, struct enc *to, const struct gpu_record *r);
 /* False at the end, and at bytes that are no record (then d->failed). */
 bool gpu_unpack(struct gpu_state *s, struct dec *d, struct gpu_record *r);
 bool gpu_has_time(enum gpu_kind kind); /* its first field is a time */
-struct gpu_record gpu_note(char room[GPU_NOTE_MOST], const char *format,
-                           va_list ap); /* a NOTE in these words */
+/* A NOTE in these words. */
+struct gpu_record gpu_note(char room[GPU_NOTE_MOST], const char *format, va_list ap)
+    __attribute__((format(printf, 2, 0)));
 
 /* COPY.what: direction | from << 8 | to << 16 | asynchronous << 24; the numbers are CUPTI's. */
 enum gpu_direction { GPU_TO_DEVICE = 1, GPU_TO_HOST = 2, GPU_ON_DEVICE = 8, GPU_ON_HOST = 9, GPU_PEER = 10 };
