@@ -385,7 +385,7 @@ def _judged(tuned: Tuned, rule: dict) -> dict[str, Any]:
 
 
 def _judge(tuned: Tuned, said: dict[str, Any], threshold: float, budget_s: float | None) -> None:
-    if said.get("gain"):
+    if said.get("gain") and math.isfinite(said["gain"][2]):  # two pairs bound nothing
         tuned.gain, tuned.ci = said["gain"][0], said["gain"][1:]
         tuned.cpu, tuned.memory, tuned.uses_more_cpu = said["cpu"], said["memory"], said["uses_more_cpu"]
     tuned.verdict = _JUDGED.get(said["verdict"], "over_budget")

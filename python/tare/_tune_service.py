@@ -138,7 +138,7 @@ class OptimizedFineTuningService:
         from tare import DataLoadingOptimizer
 
         self.loading = DataLoadingOptimizer(self.config)
-        with self.profiler.profile_function("optimize_dataset_loading"):
+        with self.profiler.profiler.profile("optimize_dataset_loading"):
             loader = self.loading.optimize_dataloader(dataset, step_fn=step, **named)
         self._keep("data_loading", loader.tuned)
         return loader
@@ -147,7 +147,7 @@ class OptimizedFineTuningService:
         from tare import PreprocessingOptimizer
 
         self.preparing = PreprocessingOptimizer(self.config)
-        with self.profiler.profile_function("optimize_preprocessing_pipeline"):
+        with self.profiler.profiler.profile("optimize_preprocessing_pipeline"):
             pipeline = self.preparing.optimize_preprocessing_pipeline(functions, sample)
         self._keep("preprocessing", pipeline.tuned)
         return pipeline
@@ -195,7 +195,7 @@ class OptimizedFineTuningService:
 
     def _train(self, step: Callable, dataset: Any, loader: Any, named: dict[str, Any], config: dict[str, Any]) -> Stall:
         usual = _plain_loader(dataset, named)
-        with self.profiler.profile_function("training"):
+        with self.profiler.profiler.profile("training"):
             stall = self.stall(usual, step)
         if loader is not None and loader.tuned.applied:
             tuned = self._whole(step, usual, loader, stall)
@@ -368,7 +368,7 @@ def _batch(loader: Any, size: int | None = None) -> Any:
 def _loss(value: Any) -> float | None:
     value = getattr(value, "loss", value)
     try:
-        return float(value)
+        return float(value.detach() if hasattr(value, "detach") else value)
     except (TypeError, ValueError, RuntimeError):
         return None
 

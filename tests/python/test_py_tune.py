@@ -143,6 +143,7 @@ def test_other_results_are_refused_with_the_difference(clock):
 def test_the_budget_ends_it(clock):
     tuned = tare.confirm(clock.work(1), clock.work(0.99), budget_s=6)
     assert tuned.verdict == "over_budget" and 0 < len(tuned.baseline) < 8 and "budget of 6 s" in tuned.reasons[0]
+    assert tuned.ci is None and "Infinity" not in tuned.to_json()  # too few pairs bound nothing
     assert tare.confirm(clock.work(10), clock.work(5), budget_s=1).verdict == "over_budget"
 
 

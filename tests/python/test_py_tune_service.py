@@ -393,6 +393,30 @@ def test_the_loop_counts_waiting_apart_from_work():
         service.stall([1, 2, 3], lambda batch: (_ for _ in ()).throw(ValueError("bad")))
 
 
+class Waits:
+    """A loader that waits so long for each batch."""
+
+    def __init__(self, seconds, **plan):
+        self.seconds, self.plan = seconds, plan
+
+    def __iter__(self):
+        for _ in range(20):
+            time.sleep(self.seconds)
+            yield 1
+
+
+def test_training_without_its_stall_is_measured_as_a_whole():
+    service = tare.OptimizedFineTuningService()
+    stall = _tune_service.stall_of([0.02] * 10, [0.002] * 10)
+    tuned = service._whole(lambda batch: time.sleep(0.002), Waits(0.02), Waits(0.001, workers=4), stall)
+    assert tuned.verdict == "confirmed" and tuned.plan == {"workers": 4} and 1.5 < tuned.gain and tuned.bound == pytest.approx(11)
+    report = _tune_service.Report(targets=[_tune_service.target_row("training", tuned)])
+    assert "training            1.5-2x      11.00x" in str(report) and "confirmed" in str(report)
+    none = _tune_service.stall_of([0.0] * 10, [0.002] * 10)
+    left = service._whole(print, Waits(9), Waits(9), none)
+    assert left.verdict == "no_gain" and not left.baseline and "at most 1.00x" in left.reasons[0]
+
+
 def test_mixed_precision_is_advised_only_where_the_losses_agree():
     torch = pytest.importorskip("torch")
     service = tare.OptimizedFineTuningService(tare.DataOptimizationConfig(budget_s=3))
