@@ -14,7 +14,6 @@ import itertools
 import math
 import statistics
 import sys
-import threading
 import time
 from typing import Any, Callable, Iterable, NamedTuple
 
@@ -72,8 +71,8 @@ class OptimizedFineTuningService:
     """`await profile_and_optimize_training(model_name, dataset, training_config)`, and its parts.
 
     A model is known by name: `OptimizedFineTuningService.register("gpt2", make_step)`, where make_step(training_config) gives the function
-    that does one training step with a batch and returns the loss; or training_config["step"] is that function. One request runs at a
-    time: others would spoil its measurements."""
+    that does one training step with a batch and returns the loss; or training_config["step"] is that function. The event loop stands
+    still while a coroutine measures: a server has a process of its own for it."""
 
     models: dict[str, Callable[[dict[str, Any]], Callable[[Any], Any]]] = {}
 
@@ -83,7 +82,6 @@ class OptimizedFineTuningService:
         self.models = {**type(self).models, **(models or {})}
         self.profiler = ProfilingOptimizer(config)
         self.results: list[tuple[str, Tuned]] = []
-        self._one = threading.Lock()
 
     @classmethod
     def register(cls, name: str, make_step: Callable[[dict[str, Any]], Callable[[Any], Any]]) -> None:
@@ -112,21 +110,17 @@ class OptimizedFineTuningService:
 
     async def get_performance_report(self) -> Report:
         """All that was tried so far as target, bound and achieved, and the machine."""
-        stats = await asyncio.get_running_loop().run_in_executor(None, self.profiler.get_training_stats)
         return Report(
             targets=[target_row(what, tuned) for what, tuned in self.results],
             recommendations=list(dict.fromkeys(text for what, tuned in self.results for text in _advice(what, tuned))),
-            system=stats,
+            system=self.profiler.get_training_stats(),
         )
 
-    async def _alone(self, call: Callable, *args: Any) -> Any:
-        """In a thread, so that the event loop goes on; one at a time."""
-
-        def run() -> Any:
-            with self._one:
-                return call(*args)
-
-        return await asyncio.get_running_loop().run_in_executor(None, run)
+    @staticmethod
+    async def _alone(call: Callable, *args: Any) -> Any:
+        """In the thread of the event loop: what else runs would be in the measurement, and beside other threads no worker may be forked."""
+        await asyncio.sleep(0)
+        return call(*args)
 
     # ---- parts ----
 
