@@ -34,6 +34,7 @@ tare_status book_open(struct book *b, const char *path, tare_error *err)
 
 static void forget_names(struct book *b)
 {
+    memset(b->lane_ends, 0, sizeof b->lane_ends); /* lanes are numbered anew */
     map_str_release(&b->names);
     map_str_release(&b->lanes);
     map_str_release(&b->shapes);
@@ -186,6 +187,7 @@ void book_clock(struct book *b, const struct cupti *c)
     }
     pair.CLOCK.stamp += b->clock.shift;
     b->pair = pair;
+    if (!b->begun) b->begun = pair.CLOCK.stamp;
     book_put(b, &b->pair);
 }
 

@@ -52,19 +52,41 @@ static bool take_times(const struct decoding *d, const uint8_t *from, size_t at,
     return false;
 }
 
-/* An operation that took its turn on the GPU: the guard counts them. */
-static void put_operation(const struct decoding *d, const struct gpu_record *r)
+/* A program that ends while operations are under way leaves records of them without an end. Such a one can have run
+ * only after what was before it on its stream, unless it is of a graph, whose nodes run side by side: a reader knows of
+ * the time before that. */
+static void put_untimed(const struct decoding *d, const uint8_t *times, uint64_t lane, uint64_t id,
+                        bool in_graph)
 {
+    struct gpu_record r = {.kind = GPU_UNTIMED};
+    uint64_t start = at64(times, 0), end = at64(times, 8);
+    uint64_t before = lane < BOOK_LANES && !in_graph ? d->book->lane_ends[lane] : 0;
+    r.UNTIMED.from = before > d->book->begun ? before : d->book->begun;
+    r.UNTIMED.lane = lane;
+    r.UNTIMED.id = id;
+    if (!end && book_stamp(d->book, start) > r.UNTIMED.from) r.UNTIMED.from = book_stamp(d->book, start);
+    book_put(d->book, &r);
+}
+
+/* An operation that takes its turn on the GPU, complete but for its times: the guard counts them. */
+static void put_operation(const struct decoding *d, const uint8_t *times, struct gpu_record *r, uint64_t id,
+                          bool in_graph)
+{
+    const uint64_t lane = r->KERNEL.lane; /* the third field of all of them */
+    if (!take_times(d, times, 0, r)) {
+        put_untimed(d, times, lane, id, in_graph);
+        return;
+    }
     uint64_t end = r->v[0] + r->v[1];
     d->book->operations++;
     if (end > d->book->last_end) d->book->last_end = end;
+    if (lane < BOOK_LANES && end > d->book->lane_ends[lane]) d->book->lane_ends[lane] = end;
     book_put(d->book, r);
 }
 
 static void put_kernel(const struct decoding *d, const uint8_t *k)
 {
     struct gpu_record r = {.kind = GPU_KERNEL};
-    if (!take_times(d, k, 16, &r)) return;
     r.KERNEL.lane = lane_of(d->book, at32(k, 40), at32(k, 44), at32(k, 48));
     r.KERNEL.name = book_name(d->book, at_text(k, 104));
     r.KERNEL.shape = shape_of(d->book, k);
@@ -74,43 +96,40 @@ static void put_kernel(const struct decoding *d, const uint8_t *k)
         r.KERNEL.graph = at32(k, 156);
     }
     d->book->graph_nodes += r.KERNEL.graph != 0;
-    put_operation(d, &r);
+    put_operation(d, k + 16, &r, r.KERNEL.id, r.KERNEL.graph != 0);
 }
 
 static void put_copy(const struct decoding *d, const uint8_t *c)
 {
     struct gpu_record r = {.kind = GPU_COPY};
     bool peer = at32(c, 0) == CUPTI_MEMCPY2;
-    if (!take_times(d, c, 16, &r)) return;
     r.COPY.lane = lane_of(d->book, at32(c, 32), at32(c, 36), at32(c, 40));
     r.COPY.what = c[4] | (uint64_t)c[5] << 8 | (uint64_t)c[6] << 16 | (uint64_t)(c[7] & 1) << 24;
     r.COPY.bytes = at64(c, 8);
     r.COPY.id = at32(c, peer ? 60 : 44);
     if (peer) r.COPY.peer = 1 + at32(c, 52);
     if (d->cupti->version >= CUPTI_11_1) r.COPY.graph = at32(c, peer ? 80 : 72);
-    put_operation(d, &r);
+    put_operation(d, c + 16, &r, r.COPY.id, r.COPY.graph != 0);
 }
 
 static void put_set(const struct decoding *d, const uint8_t *m)
 {
     struct gpu_record r = {.kind = GPU_SET};
-    if (!take_times(d, m, 16, &r)) return;
     r.SET.lane = lane_of(d->book, at32(m, 32), at32(m, 36), at32(m, 40));
     r.SET.memory = at16(m, 50);
     r.SET.bytes = at64(m, 8);
     r.SET.id = at32(m, 44);
     if (d->cupti->version >= CUPTI_11_1) r.SET.graph = at32(m, 72);
-    put_operation(d, &r);
+    put_operation(d, m + 16, &r, r.SET.id, r.SET.graph != 0);
 }
 
 static void put_graph(const struct decoding *d, const uint8_t *g)
 {
     struct gpu_record r = {.kind = GPU_GRAPH};
-    if (!take_times(d, g, 8, &r)) return;
     r.GRAPH.lane = lane_of(d->book, at32(g, 24), at32(g, 32), at32(g, 36));
     r.GRAPH.id = at32(g, 4);
     r.GRAPH.graph = at32(g, 28);
-    put_operation(d, &r);
+    put_operation(d, g + 8, &r, r.GRAPH.id, false);
 }
 
 /* "cudaLaunchKernel_v7000" is cudaLaunchKernel to its users. */

@@ -23,6 +23,7 @@
 #include "trace/gpu.h"
 
 enum { CALL_IDS = 2048 /* CUDA 13 has 900 */, BOOK_ROOM = 256 << 10 /* bytes of a chunk */ };
+enum { BOOK_LANES = 64 };      /* whose latest end is kept, by number */
 enum { BOOK_NAMES = 1 << 16 }; /* names, lanes and shapes that are kept */
 
 struct gpu_options {
@@ -66,6 +67,7 @@ struct book {
     uint64_t dropped, untimed, unread, unwritten, ranges_lost, told_losses;
     /* For the guard: operations decoded, of them kernels of graphs; the latest end; what CUPTI says it cost. */
     uint64_t operations, graph_nodes, last_end, overhead_ns;
+    uint64_t begun, lane_ends[BOOK_LANES]; /* stamps: where the record begins; the latest end by lane */
 };
 tare_status book_open(struct book *b, const char *path, tare_error *err);
 bool book_put(struct book *b, const struct gpu_record *r); /* false: lost, and counted */

@@ -229,9 +229,13 @@ static void times_that_cannot_be_are_counted(void **state)
     add_kernel(m, T, 0);
     add(m, CUPTI_MEMORY2);
     add_kernel(m, T, T); /* as short as can be, and sound */
+    add_kernel(m, 0, 0);
     decode(m);
-    assert_int_equal(m->b.untimed, 4);
+    assert_int_equal(m->b.untimed, 5);
     assert_true(booked(m, GPU_KERNEL, 0).kind && !booked(m, GPU_KERNEL, 1).kind);
+    assert_true(booked(m, GPU_UNTIMED, 0).UNTIMED.from < T && booked(m, GPU_UNTIMED, 1).UNTIMED.from < T);
+    assert_int_equal(booked(m, GPU_UNTIMED, 2).UNTIMED.from, T); /* it has a start */
+    assert_int_equal(booked(m, GPU_UNTIMED, 3).UNTIMED.from, T); /* behind another on its stream */
 }
 
 /* At every place where a buffer can end: nothing is read behind it, which ASan would see. */

@@ -90,6 +90,69 @@ static void bytes_that_are_no_record(void **state)
 
 /* ---- made-up timelines ---- */
 
+static void untimed(struct making *m, uint64_t id, uint64_t from, uint64_t lane)
+{
+    struct gpu_record r = {.kind = GPU_UNTIMED};
+    r.UNTIMED.from = STAMP + from * US;
+    r.UNTIMED.lane = lane;
+    r.UNTIMED.id = id;
+    put(m, r);
+}
+
+/* Forty kernels, 40 us of each 50 on stream 1, the last ends at 1995. Operations without times take away what lies
+ * behind the earliest moment at which they can have run, and no more:
+ * 0  on the same stream, behind the last one: nothing is taken away
+ * 1  launched at 1000 on stream 2, on which nothing ran before: known up to 1000 alone, in which 800 us were busy
+ * 2  the same, launched at 100, but behind an operation on stream 2 that ended at 1500
+ * 3  before all that is recorded: nothing is known, as ever
+ * 4  one of two has no place: nothing is known */
+static void what_the_end_cuts_off(void **state)
+{
+    static const struct {
+        uint64_t launched, from, lane, lost;
+        bool known;
+        uint64_t wall, unrecorded, busy;
+    } ways[] = {{1980, 1995, 1, 1, true, 1990, 0, 1600},
+                {1000, 0, 2, 1, true, 1990, 1000, 800},
+                {100, 1500, 2, 1, true, 1990, 500, 1200},
+                {0, 0, 2, 1, false, 1990, 390, 0},
+                {1980, 1995, 1, 2, false, 1990, 390, 0}};
+    struct making *m = *state;
+    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+        struct gpu_profile p;
+        struct gpu_record lost = {.kind = GPU_LOST};
+        if (way) join(m, m->at.trace);
+        begin(m);
+        for (uint64_t i = 0; i < 40; i++) {
+            call(m, i + 1, 50 * i, 50 * i + 2, 3);
+            kernel(m, i + 1, 50 * i + 5, 50 * i + 45, i % 2 ? 12 : 11);
+        }
+        call(m, 41, ways[way].launched, ways[way].launched + 2, 3);
+        untimed(m, 41, ways[way].from, ways[way].lane);
+        lost.LOST.untimed = ways[way].lost;
+        put(m, lost);
+        struct trace *t = finish(m);
+        assert_int_equal(gpu_sum(&t, 1, &p, NULL), TARE_OK);
+        trace_close(t);
+        remove(m->at.trace);
+        const struct gpu_card *d = p.devices.at[0];
+        assert_int_equal(d->operations.v, 40);
+        assert_int_equal(us(d->wall_ns), ways[way].wall);
+        assert_int_equal(d->busy_ns.known, ways[way].known);
+        assert_int_equal(d->idle.n > 0, ways[way].known);
+        assert_int_equal((d->unrecorded_ns.v + US / 2) / US, ways[way].unrecorded);
+        assert_int_equal(p.lost.untimed, ways[way].lost);
+        if (ways[way].known) {
+            uint64_t idle = 0;
+            for (size_t i = 0; i < d->idle.n; i++) idle += d->idle.at[i]->ns;
+            assert_int_equal(us(d->busy_ns), ways[way].busy);
+            assert_int_equal((idle + US / 2) / US + ways[way].busy + ways[way].unrecorded, ways[way].wall);
+            assert_non_null(strstr(p.notes.at[0]->text, "cut off by the end of the record: operations 1,"));
+        }
+        gpu_profile_release(&p);
+    }
+}
+
 /* Twenty steps of two kernels, each 40 us of 50: busy 80 %, were it not for one record that is gone. Any way of losing
  * it makes unknown what hangs on it; what was seen is the least that the GPU was busy. */
 static void where_records_are_missing_nothing_is_idle(void **state)
@@ -668,6 +731,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(ranges_have_their_kernels, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bars_on_tracks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_trace_without_a_gpu_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_the_end_cuts_off, set_up, tear_down),
         cmocka_unit_test_setup_teardown(where_records_are_missing_nothing_is_idle, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -398,7 +398,8 @@ tare_status gpu_facts_of(struct gpu_work *w, const struct gpu_op *ops, size_t n,
     if (status == TARE_OK) status = walk_operations(out, ops + first, end - first);
     if (status != TARE_OK) return status;
     out->wall = (double)out->steady.wall_ns.v;
-    out->complete = !gpu_work_doubt(w, out->seen->process);
+    out->complete =
+        !gpu_work_doubt(w, out->seen->process) && (!out->seen->cut_at || out->seen->cut_at >= out->to);
     out->deep = out->complete ? queue_deep(w, ops + first, end - first) : NAN;
     out->kernel_p50 = median_kernel(ops + first, end - first);
     count_steps(out);

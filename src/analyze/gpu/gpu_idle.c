@@ -43,6 +43,7 @@ struct idle {
     const struct gpu_hole *holes; /* of the process, in order, apart from each other */
     size_t n_holes;
     uint64_t unrecorded;
+    uint64_t cut_at; /* what is recorded behind it is not all; UINT64_MAX: it is */
     struct gpu_idle causes[CAUSES];
     uint64_t states[GPU_HOST_STATES]; /* looks at the launching thread during gaps that are the host's */
     uint64_t worked;                  /* busy time since the host was last late */
@@ -52,15 +53,21 @@ struct idle {
 
 /* ---- sums over unions ---- */
 
-/* Time in which at least one operation of these kinds ran. Operations are in order of their start. */
+static uint64_t end_of(const struct idle *d, const struct gpu_op *op)
+{
+    return op->end < d->cut_at ? op->end : d->cut_at;
+}
+
+/* Time in which at least one operation of these kinds ran, as far as all is known. They are in order of start. */
 static uint64_t busy_ns(const struct idle *d, unsigned kinds)
 {
     uint64_t sum = 0, until = 0;
     for (size_t i = 0; i < d->n; i++) {
         const struct gpu_op *op = &d->ops[i];
+        if (op->start >= d->cut_at) break;
         if (!(op->kind & kinds) || op->end <= until) continue;
-        sum += op->end - (op->start > until ? op->start : until);
-        until = op->end;
+        sum += end_of(d, op) - (op->start > until ? op->start : until);
+        until = end_of(d, op);
     }
     return sum;
 }
@@ -191,21 +198,24 @@ static void explain_and_share(struct idle *d, struct gap gap, const struct gpu_o
     if (d->course->steps.n) share(d, gap.from, gap.to, before);
 }
 
-static void explain_gaps(struct idle *d)
+/* Up to where all is known: to the end of the last operation, but for a record that was cut off. */
+static uint64_t explain_gaps(struct idle *d)
 {
     uint64_t until = d->ops[0].start;
     bool talked = false;
     for (size_t i = 0; i < d->n; i++) {
         const struct gpu_op *op = &d->ops[i];
+        if (op->start >= d->cut_at) break;
         const struct gap gap = {until, op->start, talked};
         if (op->start > until) explain_and_share(d, gap, op);
         if (op->end <= until) continue;
         talked = op->kind == WORK_COMMUNICATION;
-        uint64_t from = op->start > until ? op->start : until;
-        d->worked += op->end - from;
-        if (d->course->steps.n) share(d, from, op->end, NULL);
-        until = op->end;
+        uint64_t from = op->start > until ? op->start : until, end = end_of(d, op);
+        d->worked += end - from;
+        if (d->course->steps.n) share(d, from, end, NULL);
+        until = end;
     }
+    return until;
 }
 
 /* Before the first operation and after the last nothing was looked at; rounding leaves a few ns. */
@@ -330,7 +340,7 @@ static tare_status device_idle(struct idle *d, struct gpu_card *out)
     for (size_t i = 0; i < d->n; i++)
         if (d->ops[i].end > end) end = d->ops[i].end;
     uint64_t wall = end - d->ops[0].start, all = busy_ns(d, WORK_ALL), compute = busy_ns(d, WORK_COMPUTE);
-    explain_gaps(d);
+    d->unrecorded += end - explain_gaps(d);
     fill_steps(d->course);
     split_host(d);
     d->course->doubt = gpu_work_doubt(d->w, d->process) != NULL;
@@ -374,13 +384,20 @@ static void find_holes(struct idle *d)
     }
 }
 
+static tare_status idle_of(struct gpu_work *w, const struct gpu_op *ops, size_t n, struct gpu_course *course,
+                           struct gpu_card *out)
+{
+    const struct gpu_seen_card *card = &w->cards.items[ops[0].card];
+    struct idle d = {.w = w, .ops = ops, .n = n, .process = card->process, .course = course};
+    d.cut_at = card->cut_at ? card->cut_at : UINT64_MAX;
+    find_holes(&d);
+    return device_idle(&d, out);
+}
+
 tare_status gpu_idle_of(struct gpu_work *w, const struct gpu_op *ops, size_t n, struct gpu_card *out)
 {
     struct gpu_course none = {0};
-    struct idle d = {
-        .w = w, .ops = ops, .n = n, .process = w->cards.items[ops[0].card].process, .course = &none};
-    find_holes(&d);
-    return device_idle(&d, out);
+    return idle_of(w, ops, n, &none, out);
 }
 
 tare_status gpu_work_idle(struct gpu_work *w)
@@ -389,11 +406,8 @@ tare_status gpu_work_idle(struct gpu_work *w)
     for (size_t at = 0, end; at < w->ops.n && s == TARE_OK; at = end) {
         uint16_t card = w->ops.items[at].card;
         for (end = at; end < w->ops.n && w->ops.items[end].card == card;) end++;
-        struct idle d = {
-            .w = w, .ops = &w->ops.items[at], .n = end - at, .process = w->cards.items[card].process,
-            .course = &w->cards.items[card].course};
-        find_holes(&d);
-        s = device_idle(&d, &w->cards.items[card].out);
+        struct gpu_seen_card *c = &w->cards.items[card];
+        s = idle_of(w, &w->ops.items[at], end - at, &c->course, &c->out);
     }
     return s;
 }

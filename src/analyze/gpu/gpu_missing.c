@@ -53,6 +53,33 @@ static uint64_t last_end(const struct gpu_work *w, uint32_t process)
     return end;
 }
 
+/* Operations without times did not run before they were launched, nor before what was ahead of them on their stream: up
+ * to there all is known. Mostly that is behind all that was recorded, as a program that ends does not wait for its last
+ * kernels: then nothing is in doubt. Where it is before all of it, everything is. */
+static void find_cuts(struct gpu_work *w)
+{
+    for (size_t i = 0; i < w->untimed.n; i++) {
+        const struct gpu_untimed *u = &w->untimed.items[i];
+        struct gpu_seen_card *card = &w->cards.items[u->card];
+        const struct gpu_host_call *launch = gpu_work_call(w, card->process, u->id);
+        uint64_t from = launch && launch->start > u->from ? launch->start : u->from;
+        if (card->n_ops && from <= w->ops.items[card->first_op].start) continue;
+        w->processes.items[card->process].cut++;
+        if (!card->cut_at || from < card->cut_at) card->cut_at = from;
+    }
+    for (size_t i = 0; i < w->processes.n; i++) {
+        const struct gpu_seen_process *p = &w->processes.items[i];
+        struct gpu_note *n = p->cut ? RUN_LIST_ADD(&w->out->arena, &w->out->notes) : NULL;
+        if (!n) continue;
+        n->pid = p->pid;
+        n->text =
+            arena_printf(&w->out->arena,
+                         "cut off by the end of the record: operations %llu, which are in no sum; nor are "
+                         "steps that they may reach into",
+                         (unsigned long long)p->cut);
+    }
+}
+
 /* The driver's call within the runtime's: the same launch. */
 static bool is_nested(const struct gpu_work *w, size_t i)
 {
@@ -105,7 +132,7 @@ const char *gpu_work_doubt(const struct gpu_work *w, uint32_t process)
     } rows[] = {
         {l->graphs, "launch of CUDA graphs was not recorded", "launches of CUDA graphs were not recorded"},
         {l->dropped, "record was dropped: CUPTI had no room", "records were dropped: CUPTI had no room"},
-        {l->untimed, "record has no times", "records have no times"},
+        {l->untimed > p->cut ? l->untimed - p->cut : 0, "record has no times", "records have no times"},
         {l->unread, "buffer could not be read to its end", "buffers could not be read to their end"},
         {l->unwritten, "record could not be written", "records could not be written"},
         {p->damaged, "piece of the file is damaged", "pieces of the file are damaged"}};
@@ -121,4 +148,5 @@ void gpu_work_missing(struct gpu_work *w)
     sum_lost(w);
     drop_void_holes(w);
     count_lost_graphs(w);
+    find_cuts(w);
 }

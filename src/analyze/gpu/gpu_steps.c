@@ -103,9 +103,11 @@ static bool measure(struct steps *s, double most, tare_status *status)
     return true;
 }
 
-/* Of a step with a hole of the record in it neither its work nor its length is known. */
+/* Of a step with a hole of the record in it neither its work nor its length is known, nor of one behind its cut. */
 static bool has_hole(const struct steps *s, uint64_t start, uint64_t end)
 {
+    uint64_t cut_at = s->w->cards.items[s->ops[0].card].cut_at;
+    if (cut_at && end > cut_at) return true;
     for (size_t i = 0; i < s->w->holes.n; i++) {
         const struct gpu_hole *h = &s->w->holes.items[i];
         if (h->process == s->process && h->start < end && h->end > start) return true;

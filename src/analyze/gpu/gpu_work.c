@@ -454,6 +454,14 @@ static tare_status add_hole(struct gpu_work *w, uint32_t process, const struct g
     return vec_push(&w->holes, h, w->err);
 }
 
+static tare_status add_untimed(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
+{
+    uint32_t lane = gpu_index(&w->tables.lane_numbers, process, r->UNTIMED.lane);
+    if (lane == GPU_NONE || !is_sane(w, process, r->UNTIMED.from, 0)) return TARE_OK;
+    struct gpu_untimed u = {r->UNTIMED.from, (uint32_t)r->UNTIMED.id, w->lane_cards.items[lane] & MANY_CARDS};
+    return vec_push(&w->untimed, u, w->err);
+}
+
 struct gathering {
     struct gpu_work *w;
     uint32_t base; /* processes of traces before this one */
@@ -485,6 +493,7 @@ static int add_record(void *ctx, uint32_t process, const struct gpu_record *r)
     case GPU_NOTE: return add_note(w, process, r);
     case GPU_RANK: return add_rank(w, process, r);
     case GPU_HOLE: return add_hole(w, process, r);
+    case GPU_UNTIMED: return add_untimed(w, process, r);
     case GPU_LOST: return add_lost(w, process, r);
     default: return TARE_OK;
     }
@@ -700,6 +709,7 @@ void gpu_work_release(struct gpu_work *w)
     vec_release(&w->cards);
     vec_release(&w->processes);
     vec_release(&w->holes);
+    vec_release(&w->untimed);
     vec_release(&w->threads);
     vec_release(&w->in_range);
     vec_release(&w->copied);

@@ -86,7 +86,6 @@ struct gpu_memory_event {
     uint16_t card, process;
 };
 #define TAKES UINT32_MAX
-
 enum gpu_phase { GPU_PHASE_NONE, GPU_PHASE_BACKWARD, GPU_PHASE_OPTIMIZER };
 
 struct gpu_open_range {
@@ -113,13 +112,17 @@ struct gpu_hole {
     uint32_t process;
     bool is_void; /* an operation ran in it */
 };
-
+struct gpu_untimed { /* an operation that had not ended when the record did, and did not run before `from` */
+    uint64_t from;
+    uint32_t id, card;
+};
 struct gpu_seen_process {
     const char *trace, *host;              /* host NULL: not told */
     uint64_t rank, local_rank, size, boot; /* as in RANK: + 1, 0: not told */
     uint64_t raw_ns, unix_ns;              /* its machine's clocks at time 0 of its trace */
-    uint64_t absurd, damaged;              /* records with times that cannot be; pieces of its file */
-    struct gpu_lost lost;                  /* the latest that it told; graphs: launches without a record */
+    uint64_t absurd, damaged,
+        cut;              /* records with times that cannot be; pieces of its file; untimed behind cut_at */
+    struct gpu_lost lost; /* the latest that it told; graphs: launches without a record */
     uint32_t pid;
 };
 
@@ -128,6 +131,7 @@ struct gpu_seen_card {
     uint32_t warps, capability; /* most per multiprocessor; 0: not told. major << 8 | minor */
     uint32_t streams;           /* that kernels ran on */
     size_t first_op, n_ops;     /* in gpu_work.ops, once they are in order */
+    uint64_t cut_at;            /* from here on an operation may have run that is not recorded; 0: none */
     struct gpu_card out;
     struct gpu_course course; /* filled where gpu_work.over_time is set */
 };
@@ -147,6 +151,7 @@ struct gpu_work {
     VEC(uint32_t) late;                     /* processes whose recording began while they ran */
     VEC(struct gpu_seen_process) processes; /* of all traces, one after the other */
     VEC(struct gpu_hole) holes;             /* by process, then start */
+    VEC(struct gpu_untimed) untimed;
     VEC(struct gpu_copied) copied;
     VEC(uint32_t) call_names; /* indices of names */
     VEC(struct gpu_overhead) overheads;
