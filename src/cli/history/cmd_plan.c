@@ -132,6 +132,17 @@ static void say_time(struct answer *a, const char *key, double ns)
 }
 
 /* What it takes to keep the limit, if that is possible. */
+/* So much above the rate that was asked for: "+37 %", far from it the factor, "612x", as fmt_change() has it. */
+static struct shown show_more(double ratio)
+{
+    struct shown out;
+    if (ratio > 10)
+        snprintf(out.s, sizeof out.s, "%.38sx", show_number(ratio).s);
+    else
+        snprintf(out.s, sizeof out.s, "+%.38s", show_percent(ratio - 1).s);
+    return out;
+}
+
 static void say_replicas(struct answer *a, const struct capacity *row)
 {
     const struct queue_plan *p = &row->plan;
@@ -147,8 +158,8 @@ static void say_replicas(struct answer *a, const struct capacity *row)
     answer_f64(a, "response_ns_lo", at->lo, NULL);
     answer_f64(a, "response_ns_hi", at->hi, NULL);
     answer_f64(a, "wait_mean_ns", at->wait_mean_ns, NULL);
-    answer_f64(a, "breaks_at_per_s", p->breaks_at, "at %s/s (+%s)", show_number(p->breaks_at).s,
-               show_percent(p->breaks_at / row->requests - 1).s);
+    answer_f64(a, "breaks_at_per_s", p->breaks_at, "at %s/s (%s)", show_number(p->breaks_at).s,
+               show_more(p->breaks_at / row->requests).s);
     answer_f64(a, "saturates_at_per_s", p->saturates_at, NULL);
     answer_f64(a, "machines", machines, NULL);
     answer_str(a, "machines_by", row->machines_by, NULL);
@@ -206,8 +217,8 @@ static void say_reason(struct answer *a, const struct capacity *row, const struc
     answer_say(a, "%s busy, %s %s (%s to %s), limit %s", show_percent(p->at_rate.utilization).s,
                limit_name(q), show_time(p->at_rate.response_ns).s, show_time(p->at_rate.lo).s,
                show_time(p->at_rate.hi).s, show_time(q->goal.limit.value).s);
-    answer_say(a, "\nfirst to break: the %s at %s requests/s (+%s); the queue grows without end at %s/s\n",
-               limit_name(q), show_number(p->breaks_at).s, show_percent(p->breaks_at / row->requests - 1).s,
+    answer_say(a, "\nfirst to break: the %s at %s requests/s (%s); the queue grows without end at %s/s\n",
+               limit_name(q), show_number(p->breaks_at).s, show_more(p->breaks_at / row->requests).s,
                show_number(p->saturates_at).s);
     if (row->machines.known)
         answer_say(a, "machines like the measured one: %s; their %s %s full first\n",

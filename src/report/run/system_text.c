@@ -214,7 +214,10 @@ static void metric_cells(struct table *t, const struct run_metric *m)
     const char *unit = processors || !m->unit ? "" : m->unit;
     cell_text(t, m->metric);
     cell_text(t, m->label && *m->label ? m->label : "");
-    cell(t, "", (struct known_f64){m->samples.known, (double)m->samples.v});
+    if (m->samples.known)
+        fmt_count(table_cell(t), m->samples.v);
+    else
+        cell_text(t, "-");
     cell(t, unit, m->mean);
     cell(t, unit, m->p50);
     cell(t, unit, m->p95);

@@ -4,3 +4,5 @@ sed '/^the program over the run/q' said | sed -n 's/^\(subject\|time\|cpu\|memor
 sed -n 's/^  \(process.count>0\): from .*/\1/p; s/^tare run: \(alert: process.count>0\).*/\1/p' said
 tare report run.json | sed '/^the program over the run/q' | sed -n 's/^\(subject\|time\|cpu\|memory\|storage\|tare\) .*/\1/p; s/^\(phases\|the program over the run\)$/\1/p'
 ls
+# readings are counted: whole numbers
+awk '/^metric .* readings /{seen=1; next} seen && /^process.memory.rss/{print ($2 ~ /^[0-9,]+$/) ? "whole" : $2}' said
