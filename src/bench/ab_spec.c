@@ -25,6 +25,8 @@ static const struct spec_row rows[] = {
     ROW("inputs", TEXT, model.inputs),
     ROW("optimization", INT32, model.optimization),
     ROW("no_arena", BOOL, model.no_arena),
+    ROW("no_pattern", BOOL, model.no_pattern),
+    ROW("parallel", BOOL, model.parallel),
     ROW("fix_dims", BOOL, model.fix_dims),
     ROW("batch", INT, params.batch),
     ROW("seq", INT, params.seq),

@@ -343,5 +343,7 @@ struct onnx_options model_args_onnx(const struct model_args *m, const char *path
                                  .session_config = (const char *const *)m->session_config.items,
                                  .n_session_config = m->session_config.n,
                                  .optimization = (int)m->optimization,
-                                 .no_arena = m->no_arena};
+                                 .no_arena = m->no_arena,
+                                 .no_pattern = m->no_pattern,
+                                 .parallel = m->parallel};
 }

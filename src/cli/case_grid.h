@@ -63,7 +63,7 @@ struct model_args {
     const char *batch, *seq, *threads, *provider, *io, *inputs; /* NULL: not said */
     struct opt_list dims, runtimes, session_config;
     int64_t optimization; /* -1: the runtime's own */
-    bool no_arena;
+    bool no_arena, no_pattern, parallel;
 };
 #define MODEL_ARGS_INIT {.optimization = -1}
 void model_args_release(struct model_args *m);
@@ -100,7 +100,11 @@ struct command_args {
                  .only_for = KIND_MODEL), \
     OPT_LIST(0, "session-config", &(m)->session_config, "<key=value>", "passed to the runtime", \
                  .only_for = KIND_MODEL), \
-    OPT_FLAG(0, "no-arena", &(m)->no_arena, "let the runtime allocate without its arena", .only_for = KIND_MODEL)
+    OPT_FLAG(0, "no-arena", &(m)->no_arena, "let the runtime allocate without its arena", .only_for = KIND_MODEL), \
+    OPT_FLAG(0, "no-memory-pattern", &(m)->no_pattern, "let the runtime not plan its memory ahead", \
+                 .only_for = KIND_MODEL), \
+    OPT_FLAG(0, "parallel", &(m)->parallel, "nodes that do not wait for each other run at the same time", \
+                 .only_for = KIND_MODEL)
 #define OPT_COMMANDS(c, where) \
     OPT_FLAG(0, "shell", &(c)->shell, "the command is a line for /bin/sh", .only_for = KIND_COMMAND, .hint = (where)), \
     OPT_STRING(0, "prepare", &(c)->prepare, "<line>", "shell line before each run, not timed", \

@@ -54,6 +54,8 @@ struct ort_session_spec onnx_session_spec(const struct onnx_subject *s)
                                      .threads = 1,
                                      .optimization = s->optimization,
                                      .no_arena = s->no_arena,
+                                     .no_pattern = s->no_pattern,
+                                     .parallel = s->parallel,
                                      .config = s->config.items,
                                      .n_config = s->config.n};
 }
@@ -248,6 +250,9 @@ static void record_params(const struct filling *f, const struct case_record *to)
         run_map_text(a, to->params, "io", f->params->io ? f->params->io : IO_HOST);
     if (f->params->variant) run_map_text(a, to->params, "variant", f->params->variant);
     if (f->subject->optimization >= 0) run_map_int(a, to->params, "optimization", f->subject->optimization);
+    if (f->subject->parallel) run_map_text(a, to->params, "execution", "parallel");
+    if (f->subject->no_arena) run_map_bool(a, to->params, "arena", false);
+    if (f->subject->no_pattern) run_map_bool(a, to->params, "memory_pattern", false);
     for (size_t i = 0; i < f->dims.chosen.n; i++) {
         char key[RUN_KEY_MAX];
         dim_key(f, &f->dims.chosen.items[i], key);

@@ -23,7 +23,7 @@ struct onnx_subject {
     struct tensor_set files;
     VEC(const char *) config;
     int optimization;
-    bool no_arena, fix_dims;
+    bool no_arena, no_pattern, parallel, fix_dims;
     struct ort_guard guard;
     struct guarded loading;
     char sha256[65]; /* "" until asked for */

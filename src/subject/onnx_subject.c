@@ -216,6 +216,8 @@ static tare_status copy_options(struct onnx_subject *s, const struct onnx_option
 {
     s->optimization = o->optimization;
     s->no_arena = o->no_arena;
+    s->no_pattern = o->no_pattern;
+    s->parallel = o->parallel;
     s->fix_dims = o->fix_dims;
     s->path = arena_str(&s->texts, o->path);
     s->inputs_path = arena_str(&s->texts, o->inputs);

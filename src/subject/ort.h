@@ -61,7 +61,9 @@ typedef void ort_log_function(void *param, int severity, const char *category, c
     X(CreateSessionOptions, 10, 1, struct ort_status *, (struct ort_session_options **)) \
     X(ReleaseSessionOptions, 100, 1, void, (struct ort_session_options *)) \
     X(SetOptimizedModelFilePath, 11, 1, struct ort_status *, (struct ort_session_options *, const char *path)) \
+    X(SetSessionExecutionMode, 13, 1, struct ort_status *, (struct ort_session_options *, int)) \
     X(EnableProfiling, 14, 1, struct ort_status *, (struct ort_session_options *, const char *prefix)) \
+    X(DisableMemPattern, 17, 1, struct ort_status *, (struct ort_session_options *)) \
     X(DisableCpuMemArena, 19, 1, struct ort_status *, (struct ort_session_options *)) \
     X(SetSessionLogSeverityLevel, 22, 1, struct ort_status *, (struct ort_session_options *, int)) \
     X(SetSessionGraphOptimizationLevel, 23, 1, struct ort_status *, (struct ort_session_options *, int)) \
@@ -163,6 +165,7 @@ enum {
 
 /* Enumerations of the C interface. */
 enum ort_value_kind { ORT_UNKNOWN, ORT_TENSOR, ORT_SEQUENCE, ORT_MAP, ORT_OPAQUE, ORT_SPARSE, ORT_OPTIONAL };
+enum ort_execution { ORT_SEQUENTIAL, ORT_PARALLEL };
 enum ort_allocator_kind { ORT_ALLOCATOR_DEVICE = 0, ORT_ALLOCATOR_ARENA = 1 };
 const char *ort_kind_name(int kind); /* "a sequence" */
 

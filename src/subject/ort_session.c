@@ -49,6 +49,12 @@ static const struct provider_row *find_provider(const char *name)
     return NULL;
 }
 
+const char *ort_provider_short(const char *name)
+{
+    const struct provider_row *row = find_provider(name);
+    return row ? row->short_name : NULL;
+}
+
 const char *ort_provider_memory(const char *provider)
 {
     const struct provider_row *row = provider ? find_provider(provider) : NULL;
@@ -221,11 +227,16 @@ static tare_status set_options(const struct ort *o, struct ort_session_options *
     int level = spec->optimization < 0 ? 99 : spec->optimization;
     tare_status s = ort_check(o, o->call.SetSessionLogSeverityLevel(so, 3), err, "log level");
     if (s == TARE_OK) s = ort_check(o, o->call.SetIntraOpNumThreads(so, (int)spec->threads), err, "threads");
-    if (s == TARE_OK) s = ort_check(o, o->call.SetInterOpNumThreads(so, 1), err, "inter-op threads");
+    int nodes = spec->parallel ? (int)spec->threads : 1;
+    if (s == TARE_OK) s = ort_check(o, o->call.SetInterOpNumThreads(so, nodes), err, "inter-op threads");
+    if (s == TARE_OK && spec->parallel)
+        s = ort_check(o, o->call.SetSessionExecutionMode(so, ORT_PARALLEL), err, "execution mode");
     if (s == TARE_OK)
         s = ort_check(o, o->call.SetSessionGraphOptimizationLevel(so, level), err, "optimisation level %d",
                       level);
     if (s == TARE_OK && spec->no_arena) s = ort_check(o, o->call.DisableCpuMemArena(so), err, "arena");
+    if (s == TARE_OK && spec->no_pattern)
+        s = ort_check(o, o->call.DisableMemPattern(so), err, "memory pattern");
     if (s == TARE_OK && spec->no_spin) s = stop_spinning(o, so, err);
     if (s == TARE_OK && !is_cpu(spec) && o->minor >= 24)
         s = add_config(o, so, "session.record_ep_graph_assignment_info", "1", err);

@@ -19,10 +19,10 @@ struct ort_session_spec {
     const char *model;
     const void *bytes; /* not NULL: the model itself; `model` is then only what errors call it */
     size_t n_bytes;
-    int64_t threads;      /* intra-op; inter-op is always 1 */
+    int64_t threads;      /* intra-op; inter-op is 1, or as many with `parallel` */
     int optimization;     /* -1: all */
     const char *provider; /* "cpu", "cuda", ...; NULL: cpu */
-    bool no_arena, no_spin;
+    bool no_arena, no_pattern, parallel, no_spin;
     const char *const *config; /* "key=value" */
     size_t n_config;
     const struct dim_value *fixed; /* free dimensions made constants */
@@ -72,6 +72,9 @@ bool ort_value_same_shape(const struct ort *o, const struct ort_value *a, const 
 /* What this library has, as a list of maps {"name", "state", "why"}; states: "usable", "absent", "untried". Appending
  * a provider is the only proof that it can be used, but loads it into this process; so none is tried for this list. */
 void ort_describe_providers(const struct ort *o, struct arena *a, struct run_map *config);
+
+/* "cuda" of "CUDAExecutionProvider"; NULL: tare does not know it. */
+const char *ort_provider_short(const char *name);
 
 /* What the runtime calls the memory of this provider's device ("Cuda"); NULL: it has none, or tare does not know it. */
 const char *ort_provider_memory(const char *provider);

@@ -75,6 +75,7 @@ static bool read_number(struct fake_model *m, const char *key, const char *value
     } rows[] = {
         {"load_us", &m->load_us}, {"first_us", &m->first_us}, {"fail_run", &m->fail_run},
         {"nan", &m->nan},         {"grow_kib", &m->grow_kib}, {"shape_change", &m->shape_change},
+        {"die_batch", &m->die_batch},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (strcmp(key, rows[i].key) == 0) {
@@ -98,6 +99,13 @@ static bool read_line(struct fake_model *m, char *line)
     if (strcmp(key, "output") == 0) return m->n_out < FAKE_IO && read_io(&m->out[m->n_out++], a, b, c);
     if (strcmp(key, "sleep_us") == 0 || strcmp(key, "spin_us") == 0) {
         read_schedule(m, a, key[1] == 'p');
+        return true;
+    }
+    if (strcmp(key, "times") == 0 && a && b && c && m->n_times < FAKE_TIMES) {
+        struct fake_times *t = &m->times[m->n_times++];
+        snprintf(t->knob, sizeof t->knob, "%s", a);
+        t->value = strtol(b, NULL, 10);
+        t->factor = strtod(c, NULL);
         return true;
     }
     if (strcmp(key, "slow_first") == 0) {

@@ -20,10 +20,12 @@ struct status {
     char text[300];
 };
 struct options {
-    int threads;
+    int threads, level;
+    bool no_arena, no_pattern, parallel, cuda;
 };
 struct session {
     struct fake_model model;
+    struct options options;
     atomic_uint runs;
 };
 struct type_info {
@@ -156,7 +158,7 @@ static struct status *set_inter(struct options *o, int n)
 }
 static struct status *set_level(struct options *o, int n)
 {
-    (void)o;
+    o->level = n;
     note_number("optimization", n);
     return NULL;
 }
@@ -167,8 +169,25 @@ static struct status *set_severity(struct options *o, int n)
 }
 static struct status *no_arena(struct options *o)
 {
-    (void)o;
+    o->no_arena = true;
     note("arena", "off");
+    return NULL;
+}
+static struct status *no_profiler(struct options *o, const char *prefix)
+{
+    (void)o, (void)prefix;
+    return fail(9, "this runtime has no profiler");
+}
+static struct status *no_pattern(struct options *o)
+{
+    o->no_pattern = true;
+    note("memory_pattern", "off");
+    return NULL;
+}
+static struct status *set_mode(struct options *o, int n)
+{
+    o->parallel = n == 1;
+    note_number("execution", n);
     return NULL;
 }
 static struct status *config_entry(struct options *o, const char *key, const char *value)
@@ -216,8 +235,9 @@ static struct status *create_provider_options(void **out)
 }
 static struct status *append_provider(struct options *o, const void *options)
 {
-    (void)o, (void)options;
+    (void)options;
     if (getenv("FAKE_ORT_CUDA")) {
+        o->cuda = true;
         note("provider", "cuda");
         return NULL;
     }
@@ -241,8 +261,9 @@ static struct status *append_named(struct options *o, const char *name, const ch
 static struct status *create_session(const void *env, const char *path, const struct options *o,
                                      struct session **out)
 {
-    (void)env, (void)o;
+    (void)env;
     struct session *s = calloc(1, sizeof *s);
+    s->options = *o;
     const char *bad = fake_model_read(&s->model, path);
     if (!bad && s->model.fail_load[0]) bad = s->model.fail_load;
     if (bad) {
@@ -490,9 +511,35 @@ static void grow(const struct fake_model *m)
     kept = block;
 }
 
-static void take_time(const struct fake_model *m, unsigned run)
+/* What `times` lines say of this session and this batch: the product of all that fit. */
+static double factor_of(const struct session *s, int64_t batch)
 {
+    const struct options *o = &s->options;
+    const struct {
+        const char *knob;
+        long value;
+    } is[] = {{"threads", o->threads},       {"optimization", o->level},     {"parallel", o->parallel},
+              {"no_arena", o->no_arena},     {"no_pattern", o->no_pattern},  {"batch", (long)batch},
+              {"cuda", o->cuda}};
+    double f = 1;
+    for (size_t i = 0; i < s->model.n_times; i++)
+        for (size_t k = 0; k < sizeof is / sizeof *is; k++)
+            if (strcmp(s->model.times[i].knob, is[k].knob) == 0 && s->model.times[i].value == is[k].value)
+                f *= s->model.times[i].factor;
+    return f;
+}
+
+/* A kernel that dies of this configuration, as one that runs out of memory does. */
+static void maybe_die(const struct session *s, int64_t batch)
+{
+    if (s->model.die_batch && batch >= (int64_t)s->model.die_batch) abort();
+}
+
+static void take_time(const struct session *s, unsigned run, int64_t batch)
+{
+    const struct fake_model *m = &s->model;
     unsigned us = m->n_schedule ? m->schedule[(run - 1) % m->n_schedule] : 0;
+    us = (unsigned)(us * factor_of(s, batch));
     if (run <= m->slow_runs) us *= m->slow_factor;
     if (run == 1) us += m->first_us;
     pass_time(us, m->spin);
@@ -514,7 +561,9 @@ static struct status *run_session(struct session *s,
     if (!st && m->fail_run && run == m->fail_run)
         st = fail(6, "Non-zero status code returned while running Fake node.");
     if (st) return st;
-    take_time(m, run);
+    int64_t batch = n_in && in[0]->rank ? in[0]->dims[0] : 1;
+    maybe_die(s, batch);
+    take_time(s, run, batch);
     grow(m);
     for (size_t o = 0; !st && o < n_out; o++) {
         st = strcmp(out_names[o], m->out[o].name) != 0 ? fail(2, "Invalid Output Name")
@@ -674,6 +723,7 @@ static any_function *const implemented[SLOTS] = {
     AT(1, get_code),          AT(2, get_message),       AT(93, release_any),      AT(4, create_env),
     AT(6, ok_env),            AT(92, release_any),      AT(7, create_session),    AT(95, release_session),
     AT(9, run_session),       AT(10, create_options),   AT(100, release_any),     AT(19, no_arena),
+    AT(17, no_pattern),       AT(13, set_mode),         AT(14, no_profiler),      AT(11, no_profiler),
     AT(22, set_severity),     AT(23, set_level),        AT(24, set_intra),        AT(25, set_inter),
     AT(124, free_dimension),  AT(130, config_entry),    AT(125, get_providers),   AT(126, free_providers),
     AT(204, append_provider), AT(205, create_provider_options), AT(208, release_any),

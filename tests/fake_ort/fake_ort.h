@@ -13,6 +13,9 @@
  *   fail_run 7                             that run (from 1) fails; fail_load TEXT: loading fails
  *   nan 3                                  so many elements of the first output are NaN
  *   grow_kib 64                            each run keeps so much memory: a leak
+ *   times KNOB VALUE FACTOR                runs take so many times longer where a setting has this value: threads,
+ *                                          optimization, parallel, no_arena, no_pattern, cuda (0 or 1), batch
+ *   die_batch 64                           a run of so large a batch ends the process
  *   shape_change 5                         from that run on the first output has one row more
  *
  * Environment: FAKE_ORT_VERSION (1.99.0), FAKE_ORT_PROVIDERS (CPUExecutionProvider,...), FAKE_ORT_SLEEP_US (overrides
@@ -25,7 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FAKE_IO = 16, FAKE_RANK = 8, FAKE_SCHEDULE = 256 };
+enum { FAKE_IO = 16, FAKE_RANK = 8, FAKE_SCHEDULE = 256, FAKE_TIMES = 64 };
 
 struct fake_io {
     char name[64];
@@ -36,13 +39,21 @@ struct fake_io {
     char symbols[FAKE_RANK][40];
 };
 
+struct fake_times {
+    char knob[16];
+    long value;
+    double factor;
+};
+
 struct fake_model {
     struct fake_io in[FAKE_IO], out[FAKE_IO];
     size_t n_in, n_out;
     unsigned schedule[FAKE_SCHEDULE];
     size_t n_schedule;
     bool spin;
-    unsigned load_us, first_us, slow_runs, slow_factor, fail_run, nan, grow_kib, shape_change;
+    unsigned load_us, first_us, slow_runs, slow_factor, fail_run, nan, grow_kib, shape_change, die_batch;
+    struct fake_times times[FAKE_TIMES];
+    size_t n_times;
     char fail_load[120];
 };
 

@@ -539,7 +539,8 @@ static void a_specification_is_read_as_written(void **state)
                                   .session_config = config,
                                   .n_session_config = 2,
                                   .optimization = 2,
-                                  .no_arena = true},
+                                  .no_arena = true,
+                                  .parallel = true},
                         .params = {.batch = 4,
                                    .seq = 9,
                                    .threads = 2,
@@ -557,6 +558,7 @@ static void a_specification_is_read_as_written(void **state)
     assert_string_equal(got.model.runtime, "lib.so");
     assert_null(got.model.inputs);
     assert_true(got.model.n_session_config == 2 && got.model.optimization == 2 && got.model.no_arena);
+    assert_true(got.model.parallel && !got.model.no_pattern);
     assert_string_equal(got.model.session_config[1], "b=\"2\"");
     assert_true(got.params.batch == 4 && got.params.seq == 9 && got.params.threads == 2 &&
                 got.params.n_dims == 2);

@@ -126,6 +126,9 @@ void bench_expected_release(struct bench_expected *e);
 /* --repeat: run the same command line in that many fresh processes, one after another, and make their documents one.
  * *worst is the worst of their exit codes. */
 tare_status bench_repeat(struct cli *cli, const struct bench_args *a, struct run *out, int *worst);
+/* `tare bench` with these words in a process of its own, its document in *out, unjudged. 0, or the exit code after the
+ * user was told. */
+int bench_child(struct cli *cli, const struct opt_list *words, struct run *out);
 /* This process is one of the launches: it ends when the tare that started it is gone. */
 void bench_launch_bound(void);
 

@@ -66,6 +66,14 @@ static tare_status await(pid_t pid, int *code, tare_error *err)
     return TARE_OK;
 }
 
+static tare_status start_and_wait(char *const *words, int *code, tare_error *err)
+{
+    pid_t pid = 0;
+    int failed = posix_spawn(&pid, "/proc/self/exe", NULL, NULL, words, environ);
+    return failed ? error_set(err, TARE_DENIED, "cannot launch: %s", strerror(failed))
+                  : await(pid, code, err);
+}
+
 /* The environment is padded by a random length, which moves the stack of the launch: layouts differ as they do between
  * machines, and their spread is seen. */
 static tare_status spawn(struct launches *l, const char *path, int *code)
@@ -81,12 +89,10 @@ static tare_status spawn(struct launches *l, const char *path, int *code)
     snprintf(option, sizeof option, "--launch-document=%s", path);
     char **words = child_words(l->a, option);
     if (!words) return error_set(err, TARE_NOMEM, "out of memory for a launch");
-    pid_t pid = 0;
-    int failed = posix_spawn(&pid, "/proc/self/exe", NULL, NULL, words, environ);
+    s = start_and_wait(words, code, err);
     mem_free(words);
     unsetenv(PAD_NAME);
-    return failed ? error_set(err, TARE_DENIED, "cannot launch: %s", strerror(failed))
-                  : await(pid, code, err);
+    return s;
 }
 
 /* The child has said why it failed; its exit code is all that is left to tell. */
@@ -152,20 +158,44 @@ static tare_status pool(struct launches *l, struct run *out)
     return TARE_OK;
 }
 
-static tare_status make_folder(struct launches *l)
+static tare_status make_folder(char folder[64], tare_error *err)
 {
-    snprintf(l->folder, sizeof l->folder, "/tmp/tare-launches-XXXXXX");
-    if (mkdtemp(l->folder)) return TARE_OK;
-    tare_status s = error_errno(&l->cli->error, "%s: cannot be made", l->folder);
-    l->folder[0] = 0;
+    snprintf(folder, 64, "/tmp/tare-launches-XXXXXX");
+    if (mkdtemp(folder)) return TARE_OK;
+    tare_status s = error_errno(err, "%s: cannot be made", folder);
+    folder[0] = 0;
     return s;
+}
+
+int bench_child(struct cli *cli, const struct opt_list *options, struct run *out)
+{
+    char folder[64], option[128];
+    static char name[] = "tare", command[] = "bench";
+    char **words = mem_new(options->n + 4, sizeof *words);
+    int code = CLI_GOOD;
+    tare_status s = words ? make_folder(folder, &cli->error) : error_nomem(&cli->error, "a launch");
+    if (s == TARE_OK) {
+        snprintf(option, sizeof option, "--launch-document=%s/d.json", folder);
+        words[0] = name;
+        words[1] = command;
+        words[2] = option;
+        for (size_t i = 0; i < options->n; i++) words[i + 3] = options->items[i];
+        s = start_and_wait(words, &code, &cli->error);
+        char *path = strchr(option, '=') + 1;
+        if (s == TARE_OK && code <= CLI_FINDING) s = run_load(out, path, &cli->error);
+        unlink(path);
+        rmdir(folder);
+    }
+    mem_free(words);
+    if (s < 0) return cli_fail(cli);
+    return code <= CLI_FINDING ? 0 : code; /* the child has said why */
 }
 
 tare_status bench_repeat(struct cli *cli, const struct bench_args *a, struct run *out, int *worst)
 {
     struct launches l = {.cli = cli, .a = a};
     rng_seed(&l.rng, clock_unix_ns() ^ (uint64_t)getpid() << 40);
-    tare_status s = make_folder(&l);
+    tare_status s = make_folder(l.folder, &cli->error);
     if (s == TARE_OK) s = launch_all(&l, worst);
     if (s == TARE_OK) s = pool(&l, out);
     for (size_t i = 0; i < l.runs.n; i++) run_release(&l.runs.items[i]);

@@ -190,7 +190,9 @@ static void tell_again(struct comparing *k)
     add_list(&b, "session-config", &a->common.session_config);
     add_option(&b, "prepare", a->call.prepare);
     if (a->common.optimization >= 0) buf_printf(&b, " --optimization %d", (int)a->common.optimization);
-    buf_printf(&b, "%s%s%s", a->common.no_arena ? " --no-arena" : "", a->call.shell ? " --shell" : "",
+    buf_printf(&b, "%s%s%s", a->common.no_arena ? " --no-arena" : "",
+               a->common.no_pattern ? " --no-memory-pattern" : "", a->common.parallel ? " --parallel" : "");
+    buf_printf(&b, "%s%s", a->call.shell ? " --shell" : "",
                a->call.ignore_failure ? " --ignore-failure" : "");
     if (a->call.timeout.ns) buf_printf(&b, " --timeout %.9gs", (double)a->call.timeout.ns / 1e9);
     if (a->max_pairs) buf_printf(&b, " --max-pairs %llu", (unsigned long long)a->max_pairs);

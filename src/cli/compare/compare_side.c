@@ -42,6 +42,15 @@ static int read_own(struct cli *cli, struct compare_sides *out, int which, const
 
 /* ---- what a side is ---- */
 
+/* What a side that says nothing has: switches cannot be told from "not said". */
+static struct model_args own_settings(const struct model_args *common)
+{
+    return (struct model_args){.optimization = common->optimization,
+                               .no_arena = common->no_arena,
+                               .no_pattern = common->no_pattern,
+                               .parallel = common->parallel};
+}
+
 /* "program model.onnx" is a command. */
 bool compare_is_model(const char *arg)
 {
@@ -145,7 +154,7 @@ static int read_one(struct cli *cli, const struct compare_args *a, struct compar
 {
     struct compare_side *s = &out->side[which];
     const char *arg = a->args[a->n > 1 ? which : 0];
-    s->own = (struct model_args){.optimization = a->common.optimization, .no_arena = a->common.no_arena};
+    s->own = own_settings(&a->common);
     s->name = arg;
     if (!compare_is_model(arg)) return read_command(cli, a, out, s, arg);
     s->path = arg;
@@ -221,7 +230,7 @@ int compare_sides_of(struct cli *cli, const struct compare_args *a, const struct
     out->args = a;
     for (int i = 0; !rc && i < PAIR_SIDES; i++) {
         struct compare_side *s = &out->side[i];
-        s->own = (struct model_args){.optimization = a->common.optimization, .no_arena = a->common.no_arena};
+        s->own = own_settings(&a->common);
         s->name = s->path = a->args[i];
         rc = check_model(cli, s);
         if (!rc) rc = take_cases(cli, s, cases);

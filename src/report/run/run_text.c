@@ -168,14 +168,15 @@ static void write_recommended(struct stream *s, const struct run *run)
     const struct run_value *limit = run_map_get(&run->config, "latency_limit_s");
     bool any = saved->known;
     if (saved->known) text_heading(s, "recommended for");
-    if (saved->known && has_several_works(run)) {
+    if (saved->known && has_several_works(run) && !saved->proof.known) {
         struct objective o = {.name = saved->objective};
         if (limit && limit->kind == RUN_REAL) o.latency_limit_ns = (uint64_t)(limit->d * 1e9 + 0.5);
         write_objective(s, run, &o, &any);
     } else if (saved->known) {
         write_choice(s, saved->objective, saved->case_name, saved->why);
     }
-    for (size_t i = 0; objective_names[i] && s->status == TARE_OK; i++) {
+    bool tuned = strcmp(run->kind, "tune") == 0; /* what was not confirmed is not recommended */
+    for (size_t i = 0; objective_names[i] && s->status == TARE_OK && !tuned; i++) {
         struct objective o = {.name = objective_names[i]};
         if (!saved->known || strcmp(saved->objective, o.name) != 0) write_objective(s, run, &o, &any);
     }

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT
+ * tune_search.c - the loop of a search: ask for a block of configurations, measure them in turns, tell. What an
+ * earlier search of the same key measured is told first. Judges nothing: analyze/tune does. */
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/tune/tune_args.h"
+#include "core/clock.h"
+#include "core/fmt.h"
+#include "core/mem.h"
+#include "core/stats.h"
+#include "probe/procstat.h"
+
+#define SLICE_LEAST_NS UINT64_C(60000000)
+#define SLICE_RUNS 6       /* that a slice has room for, at the speed of today */
+#define SEARCH_SHARE 0.6   /* of the budget; the rest is for the proof */
+#define LAUNCH_NS UINT64_C(250000000) /* of a worker, before one was launched */
+#define EQUAL 0.01
+
+/* ---- trials ---- */
+
+double tune_units(const struct tuning *t, const struct tune_trial *trial)
+{
+    int64_t batch = tune_chosen(t->plan, &trial->at, TUNE_BATCH)->number;
+    return batch > 0 ? (double)batch : 1;
+}
+
+static size_t trial_of(struct tuning *t, const struct tune_point *at, tare_error *err)
+{
+    for (size_t i = 0; i < t->trials.n; i++)
+        if (memcmp(t->trials.items[i].at.at, at->at, TUNE_SETTINGS) == 0) return i;
+    struct tune_trial trial = {.at = *at, .name = tune_name(t->plan, at)};
+    if (!trial.name) {
+        error_nomem(err, "a configuration");
+        return SIZE_MAX;
+    }
+    return vec_push(&t->trials, trial, err) == TARE_OK ? t->trials.n - 1 : SIZE_MAX;
+}
+
+/* What the limit is set against: by what was measured so far, the middle of its interval. */
+static bool measured_of(const struct tune_trial *trial, const struct target *t, double *out, tare_error *err)
+{
+    const struct measure *m = measure_find(t->metric);
+    size_t n = 0;
+    if (m->kind == MEASURE_BYTES) {
+        *out = (double)trial->member.rss_peak;
+        return trial->member.rss_peak > 0;
+    }
+    if (m->kind != MEASURE_TIME) return false;
+    double *x = ab_member_sorted(&trial->member, &n, err);
+    if (!x) return false;
+    *out = stats_quantile_sorted(x, n, m->quantile);
+    mem_free(x);
+    return true;
+}
+
+bool tune_over_limit(struct tuning *t, struct tune_trial *trial, tare_error *err)
+{
+    const struct tune_args *a = t->plan->args;
+    trial->over = NULL;
+    for (size_t i = 0; i < a->n_targets && !trial->over; i++) {
+        const struct target *limit = &a->targets[i];
+        double got;
+        if (limit == a->gate || !measured_of(trial, limit, &got, err)) continue;
+        if (limit->op == TARGET_LT ? got < limit->value : got <= limit->value) continue;
+        bool time = measure_find(limit->metric)->kind == MEASURE_TIME;
+        trial->over =
+            arena_printf(&t->run->arena, "%s is %s: over the limit of %s", limit->metric,
+                         time ? show_time(got).s : show_bytes(got).s,
+                         time ? show_time(limit->value).s : show_bytes(limit->value).s);
+    }
+    return trial->over != NULL;
+}
+
+static double cost_of(const struct tuning *t, const struct tune_trial *trial)
+{
+    int objective = t->plan->args->objective;
+    if (objective == OBJECTIVE_MEMORY) return trial->member.rss_peak ? (double)trial->member.rss_peak : NAN;
+    return objective == OBJECTIVE_LATENCY ? trial->member.median_ns
+                                          : trial->member.median_ns / tune_units(t, trial);
+}
+
+static struct tune_answer answer_of(struct tuning *t, struct tune_trial *trial, tare_error *err)
+{
+    struct tune_answer a = {.outcome = TUNE_FAILED};
+    double cost = cost_of(t, trial);
+    if (trial->member.failed < 0 || !(cost > 0) || !isfinite(cost)) return a;
+    a.cost = cost;
+    a.outcome = tune_over_limit(t, trial, err) ? TUNE_OVER_LIMIT : TUNE_MEASURED;
+    return a;
+}
+
+/* ---- what was told, for the next search ---- */
+
+static void remember(struct tuning *t, const struct tune_block *b, const struct tune_answer *answers)
+{
+    struct arena *a = &t->run->arena;
+    struct run_value *list = run_map_set(a, &t->blocks, NULL, (struct run_value){.kind = RUN_LIST});
+    for (size_t i = 0; list && i < b->n; i++) {
+        char text[TUNE_SETTINGS * 4 + 48];
+        size_t n = 0;
+        for (int s = 0; s < TUNE_SETTINGS; s++)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%u", s ? "." : "", b->at[i].at[s]);
+        snprintf(text + n, sizeof text - n, " %d %.9g", (int)answers[i].outcome, answers[i].cost);
+        run_map_text(a, &list->items, NULL, text);
+    }
+}
+
+/* "0.1.0.3.0.0.1.0.0 0 12345.6": a point of this space, an outcome, a cost. */
+static bool read_answer(const struct tune_plan *p, const struct run_value *v, struct tune_point *at,
+                        struct tune_answer *out)
+{
+    if (v->kind != RUN_TEXT) return false;
+    const char *text = v->s;
+    char *end = NULL;
+    memset(at, 0, sizeof *at);
+    for (int s = 0; s < TUNE_SETTINGS; s++) {
+        unsigned long value = strtoul(text, &end, 10);
+        if (end == text || value >= p->of[s].n || *end != (s + 1 < TUNE_SETTINGS ? '.' : ' ')) return false;
+        at->at[s] = (uint8_t)value;
+        text = end + 1;
+    }
+    unsigned long outcome = strtoul(text, &end, 10);
+    if (end == text || *end != ' ' || outcome > TUNE_FAILED) return false;
+    *out = (struct tune_answer){.outcome = (enum tune_outcome)outcome, .cost = strtod(end + 1, &end)};
+    return *end == 0 && isfinite(out->cost) && (out->cost > 0 || outcome == TUNE_FAILED);
+}
+
+static const struct run_case *case_named(const struct run *of, const char *name)
+{
+    for (size_t i = 0; i < of->cases.n; i++)
+        if (strcmp(of->cases.at[i]->name, name) == 0) return of->cases.at[i];
+    return NULL;
+}
+
+/* One block of the earlier document (NULL: this search measured it); what cannot be read is left out, and measured
+ * anew. */
+static tare_status recall_block(struct tuning *t, const struct run *old, const struct run_value *list,
+                                struct tune_search *search)
+{
+    struct tune_block block = {0};
+    struct tune_answer answers[TUNE_BLOCK_MAX];
+    tare_error *err = &t->cli->error;
+    if (list->kind != RUN_LIST || list->items.n == 0 || list->items.n > TUNE_BLOCK_MAX) return TARE_OK;
+    for (; block.n < list->items.n; block.n++)
+        if (!read_answer(t->plan, &list->items.at[block.n].value, &block.at[block.n], &answers[block.n]))
+            return TARE_OK;
+    for (size_t i = 0; i < block.n; i++) {
+        size_t at = trial_of(t, &block.at[i], err);
+        if (at == SIZE_MAX) return TARE_NOMEM;
+        struct tune_trial *trial = &t->trials.items[at];
+        const struct run_case *c = old ? case_named(old, trial->name) : NULL;
+        if (!old) continue;
+        if (!c) return TARE_OK;
+        tare_status s = trial->member.sampled ? TARE_OK : ab_member_recall(&trial->member, c, err);
+        if (s < 0) return s;
+        tune_over_limit(t, trial, err);
+    }
+    if (tune_search_tell(search, &block, answers, NULL) < 0) return TARE_OK; /* as many as can be told */
+    remember(t, &block, answers);
+    if (old) t->recalled += block.n;
+    return TARE_OK;
+}
+
+/* ---- the earlier document ---- */
+
+static bool is_tuned(const struct dirent *e)
+{
+    size_t n = strlen(e->d_name);
+    return strncmp(e->d_name, "tune_", 5) == 0 && n > 5 && strcmp(e->d_name + n - 5, ".json") == 0;
+}
+
+static const struct run_value *told_in(const struct run *r, const char *what)
+{
+    const struct run_value *tune = run_map_get(&r->config, "tune");
+    return tune && tune->kind == RUN_MAP ? run_map_get(&tune->items, what) : NULL;
+}
+
+/* The latest one of this key in the folder of results; what cannot be read there is not ours to complain about. */
+static bool find_earlier(const char *dir, const char *key, struct run *out)
+{
+    DIR *folder = opendir(dir);
+    bool found = false;
+    for (const struct dirent *e; folder && (e = readdir(folder));) {
+        char path[4096];
+        struct run r = {0};
+        int len = snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+        if (!is_tuned(e) || len < 0 || (size_t)len >= sizeof path || run_load(&r, path, NULL) < 0) continue;
+        const struct run_value *told = told_in(&r, "key");
+        bool later = told && told->kind == RUN_TEXT && strcmp(told->s, key) == 0 &&
+                     (!found || strcmp(r.created, out->created) > 0);
+        if (later && found) run_release(out);
+        if (later)
+            *out = r;
+        else
+            run_release(&r);
+        found = found || later;
+    }
+    if (folder) closedir(folder);
+    return found;
+}
+
+static size_t count_told(const struct run *old)
+{
+    const struct run_value *blocks = told_in(old, "blocks");
+    size_t n = 0;
+    for (size_t i = 0; blocks && blocks->kind == RUN_LIST && i < blocks->items.n; i++)
+        if (blocks->items.at[i].value.kind == RUN_LIST) n += blocks->items.at[i].value.items.n;
+    return n;
+}
+
+/* A search that came to its end goes on only when it is given more time than then. */
+static tare_status recall(struct tuning *t, const struct run *old, struct tune_search *search)
+{
+    const struct run_value *blocks = told_in(old, "blocks"), *done = told_in(old, "done");
+    const struct run_value *budget = run_map_get(&old->config, "budget_s");
+    tare_status s = TARE_OK;
+    for (size_t i = 0; s == TARE_OK && blocks && blocks->kind == RUN_LIST && i < blocks->items.n; i++)
+        s = recall_block(t, old, &blocks->items.at[i].value, search);
+    bool more = !budget || budget->kind != RUN_REAL || (double)t->plan->args->budget.ns / 1e9 > budget->d;
+    t->done = t->recalled > 0 && done && done->kind == RUN_BOOL && done->yes && !more;
+    return s;
+}
+
+/* ---- measuring ---- */
+
+/* All at once only where memory has room for them beside each other with ease. */
+static bool must_be_alone(const struct tuning *t, size_t n)
+{
+    struct stat st;
+    struct known_u64 free = memory_available("");
+    if (t->plan->of[TUNE_PROVIDER].n > 1) return true; /* a GPU's memory is nobody's guess */
+    if (stat(t->plan->args->model, &st) < 0 || !free.known) return true;
+    return (uint64_t)st.st_size * 4 * n > free.v / 2;
+}
+
+static tare_status measure(struct tuning *t, const size_t *numbers, size_t n)
+{
+    struct ab_member *members[TUNE_BLOCK_MAX];
+    tare_error *err = &t->cli->error;
+    size_t taken = 0;
+    tare_status s = TARE_OK;
+    for (size_t i = 0; s == TARE_OK && i < n; i++) {
+        struct tune_trial *trial = &t->trials.items[numbers[i]];
+        if (trial->member.failed < 0) continue;
+        s = tune_lane(t->plan, &trial->at, &trial->member.lane, err);
+        if (s == TARE_OK) members[taken++] = &trial->member;
+    }
+    struct ab_block block = {.at = members,
+                             .n = taken,
+                             .slice_ns = t->slice_ns,
+                             .seed = t->plan->args->seed + t->measurements,
+                             .alone = must_be_alone(t, taken),
+                             .interrupted = &interrupted};
+    if (s == TARE_OK && taken) s = ab_block_run(&block, err);
+    for (size_t i = 0; i < taken; i++) {
+        ab_lane_close(members[i]->lane);
+        members[i]->lane = NULL;
+    }
+    t->measurements += taken;
+    return s;
+}
+
+static void show_progress(struct tuning *t, const char *what)
+{
+    uint64_t spent = clock_raw_ns() - t->began_ns, all = (uint64_t)t->plan->args->budget.ns;
+    progress_at(&t->bar, what, spent < all ? spent : all, all);
+}
+
+static tare_status measure_block(struct tuning *t, const struct tune_block *block, struct tune_search *search)
+{
+    size_t numbers[TUNE_BLOCK_MAX];
+    struct tune_answer answers[TUNE_BLOCK_MAX];
+    char what[96];
+    for (size_t i = 0; i < block->n; i++) {
+        numbers[i] = trial_of(t, &block->at[i], &t->cli->error);
+        if (numbers[i] == SIZE_MAX) return TARE_NOMEM;
+    }
+    snprintf(what, sizeof what, "%zu configurations tried", t->trials.n);
+    show_progress(t, what);
+    tare_status s = measure(t, numbers, block->n);
+    if (s < 0 || interrupted) return s;
+    for (size_t i = 0; i < block->n; i++)
+        answers[i] = answer_of(t, &t->trials.items[numbers[i]], &t->cli->error);
+    s = tune_search_tell(search, block, answers, &t->cli->error);
+    if (s == TARE_OK) remember(t, block, answers);
+    return s;
+}
+
+/* ---- the loop ---- */
+
+/* How many measurements the budget has room for, by how long those so far took: a launch, its warm-up and a slice
+ * each. */
+static size_t most_measurements(const struct tuning *t, uint64_t spent_ns)
+{
+    double one = (double)LAUNCH_NS + 8 * (double)t->plan->typical_ns + (double)t->slice_ns;
+    if (t->measurements) one = (double)spent_ns / (double)t->measurements;
+    double n = (double)t->plan->args->budget.ns * SEARCH_SHARE / fmax(one, 1);
+    if (n < 6) return 6;
+    return n < TUNE_MEASURED_MAX ? (size_t)n : TUNE_MEASURED_MAX;
+}
+
+static bool time_is_over(const struct tuning *t)
+{
+    return (double)(clock_raw_ns() - t->began_ns) > SEARCH_SHARE * 1.1 * (double)t->plan->args->budget.ns;
+}
+
+static tare_status ask_and_measure(struct tuning *t, struct tune_search *search)
+{
+    struct tune_block block;
+    tare_status s = tune_search_ask(search, &block, &t->cli->error);
+    if (s < 0) return s;
+    t->done = block.n == 0;
+    return t->done ? TARE_OK : measure_block(t, &block, search);
+}
+
+/* A search is planned for a number of measurements: once a block has shown how long they take, it begins anew with
+ * that number, and is told the block. */
+static tare_status begin(struct tuning *t, const struct run *old, struct tune_search **search)
+{
+    struct tune_limits limits = {.most = most_measurements(t, 0), .equal = EQUAL, .seed = t->plan->args->seed};
+    size_t told = old ? count_told(old) : 0;
+    tare_error *err = &t->cli->error;
+    uint64_t start = clock_raw_ns();
+    limits.most = limits.most + told < TUNE_MEASURED_MAX ? limits.most + told : TUNE_MEASURED_MAX;
+    tare_status s = tune_search_new(search, &t->plan->space, &limits, err);
+    if (s == TARE_OK && old) s = recall(t, old, *search);
+    if (s < 0 || t->recalled || interrupted) return s;
+    s = ask_and_measure(t, *search);
+    if (s < 0 || t->done || interrupted || t->blocks.n != 1) return s;
+    limits.most = most_measurements(t, clock_raw_ns() - start);
+    tune_search_free(*search);
+    *search = NULL;
+    struct run_map first = t->blocks;
+    t->blocks = (struct run_map){0};
+    s = tune_search_new(search, &t->plan->space, &limits, err);
+    return s == TARE_OK ? recall_block(t, NULL, &first.at[0].value, *search) : s;
+}
+
+static tare_status search_on(struct tuning *t, struct tune_search *search)
+{
+    tare_status s = TARE_OK;
+    while (s == TARE_OK && !t->done && !interrupted && (t->measurements == 0 || !time_is_over(t)))
+        s = ask_and_measure(t, search);
+    t->done = s == TARE_OK && !interrupted; /* with this budget */
+    return s;
+}
+
+/* The best that keeps all limits; none does: the best anyway, for the answer to name it. */
+static tare_status choose(struct tuning *t, struct tune_search *search)
+{
+    struct tune_tried *tried = NULL;
+    size_t n = 0, best = 0;
+    tare_status s = tune_search_tried(search, &tried, &n, &best, &t->cli->error);
+    if (s < 0) return s;
+    t->nothing_fits = n == 0 || tried[best].outcome != TUNE_MEASURED;
+    t->best = n ? trial_of(t, &tried[best].at, &t->cli->error) : 0;
+    mem_free(tried);
+    return t->best == SIZE_MAX ? TARE_NOMEM : TARE_OK;
+}
+
+static void record_search(struct tuning *t, const char *key)
+{
+    struct arena *a = &t->run->arena;
+    struct run_map m = {0};
+    run_map_text(a, &m, "key", key);
+    run_map_bool(a, &m, "done", t->done);
+    run_map_int(a, &m, "measurements", (int64_t)t->measurements);
+    run_map_int(a, &m, "recalled", (int64_t)t->recalled);
+    run_map_set(a, &m, "blocks", (struct run_value){.kind = RUN_LIST, .items = t->blocks});
+    run_map_set(a, &t->run->config, "tune", (struct run_value){.kind = RUN_MAP, .items = m});
+}
+
+tare_status tune_search(struct tuning *t)
+{
+    struct tune_search *search = NULL;
+    tare_error *err = &t->cli->error;
+    uint64_t want = SLICE_RUNS * t->plan->typical_ns;
+    t->slice_ns = want > SLICE_LEAST_NS ? want : SLICE_LEAST_NS;
+    const struct tune_args *a = t->plan->args;
+    const char *key = tune_key(t->plan, t->run);
+    struct run old = {0};
+    bool earlier = key && !a->no_resume && find_earlier(a->history.output_dir, key, &old);
+    tare_status s = key ? vec_reserve(&t->trials, (size_t)TUNE_MEASURED_MAX + TUNE_BLOCK_MAX, err)
+                        : error_nomem(err, "a key");
+    if (s == TARE_OK && trial_of(t, &t->plan->space.base, err) == SIZE_MAX) s = TARE_NOMEM;
+    if (s == TARE_OK) s = begin(t, earlier ? &old : NULL, &search);
+    if (s == TARE_OK) s = search_on(t, search);
+    if (s == TARE_OK) s = choose(t, search);
+    tune_search_free(search);
+    run_release(&old);
+    record_search(t, key);
+    return s;
+}
+
+tare_status tune_measure_again(struct tuning *t)
+{
+    size_t both[] = {0, t->best};
+    t->slice_ns = 120 * t->plan->typical_ns > 2000000000 ? 2000000000 : 120 * t->plan->typical_ns;
+    if (t->slice_ns < SLICE_LEAST_NS) t->slice_ns = SLICE_LEAST_NS;
+    show_progress(t, "limits");
+    return measure(t, both, t->best ? 2 : 1);
+}
+
+void tuning_release(struct tuning *t)
+{
+    for (size_t i = 0; i < t->trials.n; i++) ab_member_release(&t->trials.items[i].member);
+    vec_release(&t->trials);
+}
