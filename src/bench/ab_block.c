@@ -8,7 +8,7 @@
 
 #include "bench/engine.h"
 
-enum { TURNS = 3, TURN_RUNS_MOST = 2000 };
+enum { TURNS = 3, TURN_RUNS_MOST = 2000, SLICES_MOST = 40 };
 
 struct ab_sampled {
     struct times ns;
@@ -73,7 +73,8 @@ static tare_status take_turn(const struct ab_block *b, struct ab_member *m, tare
 {
     struct ab_sampled *to = m->sampled;
     struct slice slice = {.first = to->ns.n};
-    uint64_t end = bench_machine.now() + b->slice_ns / TURNS;
+    uint64_t start = bench_machine.now(), end = start + b->slice_ns / TURNS;
+    uint64_t latest = start + SLICES_MOST * b->slice_ns / TURNS, least = b->least_runs / TURNS;
     const struct ab_layout none = {0};
     tare_status s = TARE_OK;
     while (s == TARE_OK && slice.n < TURN_RUNS_MOST && !is_over(b)) {
@@ -88,7 +89,8 @@ static tare_status take_turn(const struct ab_block *b, struct ab_member *m, tare
         slice.wall_ns += one.wall_ns;
         to->cpu_ns += one.cpu_ns;
         slice.n++;
-        if (bench_machine.now() >= end) break;
+        uint64_t now = bench_machine.now();
+        if (now >= latest || (now >= end && slice.n >= least)) break;
     }
     to->wall_ns += slice.wall_ns;
     return s == TARE_OK && slice.n ? vec_push(&to->slices, slice, err) : s;
@@ -179,6 +181,11 @@ double *ab_member_sorted(const struct ab_member *m, size_t *n, tare_error *err)
     double *x = stats_doubles(m->sampled->ns.items, *n, err);
     if (x) stats_sort(x, *n);
     return x;
+}
+
+uint64_t ab_member_load_ns(const struct ab_member *m)
+{
+    return m->sampled && m->sampled->launches ? m->sampled->load_ns / m->sampled->launches : 0;
 }
 
 /* ---- documents ---- */

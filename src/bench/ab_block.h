@@ -22,10 +22,13 @@ void ab_member_release(struct ab_member *m);
 /* Times of single runs, the greatest last; owned. NULL: none, or no memory. */
 double *ab_member_sorted(const struct ab_member *m, size_t *n, tare_error *err);
 
+uint64_t ab_member_load_ns(const struct ab_member *m); /* of a launch; 0: none was made */
+
 struct ab_block {
     struct ab_member **at;
     size_t n;
     uint64_t slice_ns; /* for each, in all its turns */
+    uint64_t least_runs; /* of each, though that takes longer: at most forty slices */
     uint64_t seed;
     bool alone; /* only one may be loaded at a time: its turns come in a row */
     const volatile sig_atomic_t *interrupted;

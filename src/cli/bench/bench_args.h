@@ -126,6 +126,15 @@ void bench_expected_release(struct bench_expected *e);
 /* --repeat: run the same command line in that many fresh processes, one after another, and make their documents one.
  * *worst is the worst of their exit codes. */
 tare_status bench_repeat(struct cli *cli, const struct bench_args *a, struct run *out, int *worst);
+/* TARE_PYTHON, else that of the active virtual environment (its path made in `room`), else the one on PATH. */
+const char *bench_python(char *room, size_t size);
+/* A program, found on PATH, and what became of it. `log`: where it writes; -1: where tare does. */
+struct bench_program {
+    const char *exe;
+    char *const *words;
+    int log;
+};
+tare_status bench_run_program(const struct bench_program *p, int *code, tare_error *err);
 /* `tare bench` with these words in a process of its own, its document in *out, unjudged. 0, or the exit code after the
  * user was told. */
 int bench_child(struct cli *cli, const struct opt_list *words, struct run *out);

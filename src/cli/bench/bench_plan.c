@@ -340,8 +340,7 @@ tare_status bench_model_file(struct cli *cli, const struct bench_planned *p, cha
 
 /* ---- Python functions and commands ---- */
 
-/* TARE_PYTHON, else that of the active virtual environment, else the one on PATH. */
-static const char *interpreter(char *room, size_t size)
+const char *bench_python(char *room, size_t size)
 {
     const char *chosen = secure_getenv("TARE_PYTHON"), *env = secure_getenv("VIRTUAL_ENV");
     if (chosen && *chosen) return chosen;
@@ -355,7 +354,7 @@ static tare_status open_python(struct cli *cli, const struct bench_planned *p, s
     char room[PATH_MAX];
     const struct bench_args *a = p->args;
     struct py_options o = {.target = a->python,
-                           .python = interpreter(room, sizeof room),
+                           .python = bench_python(room, sizeof room),
                            .inputs = a->setup.inputs,
                            .workers = p->plan.concurrency ? p->plan.concurrency : 1,
                            .timeout_ns = (uint64_t)a->call.timeout.ns,

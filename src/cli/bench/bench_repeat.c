@@ -66,12 +66,23 @@ static tare_status await(pid_t pid, int *code, tare_error *err)
     return TARE_OK;
 }
 
-static tare_status start_and_wait(char *const *words, int *code, tare_error *err)
+tare_status bench_run_program(const struct bench_program *p, int *code, tare_error *err)
 {
     pid_t pid = 0;
-    int failed = posix_spawn(&pid, "/proc/self/exe", NULL, NULL, words, environ);
-    return failed ? error_set(err, TARE_DENIED, "cannot launch: %s", strerror(failed))
+    posix_spawn_file_actions_t files;
+    int failed = posix_spawn_file_actions_init(&files);
+    if (failed) return error_set(err, TARE_NOMEM, "cannot launch: %s", strerror(failed));
+    for (int fd = STDOUT_FILENO; !failed && p->log >= 0 && fd <= STDERR_FILENO; fd++)
+        failed = posix_spawn_file_actions_adddup2(&files, p->log, fd);
+    if (!failed) failed = posix_spawnp(&pid, p->exe, &files, NULL, p->words, environ);
+    posix_spawn_file_actions_destroy(&files);
+    return failed ? error_set(err, TARE_DENIED, "cannot launch %s: %s", p->exe, strerror(failed))
                   : await(pid, code, err);
+}
+
+static tare_status start_and_wait(char *const *words, int *code, tare_error *err)
+{
+    return bench_run_program(&(struct bench_program){"/proc/self/exe", words, -1}, code, err);
 }
 
 /* The environment is padded by a random length, which moves the stack of the launch: layouts differ as they do between

@@ -22,6 +22,8 @@ static tare_status record_trials(struct tuning *t)
         if (!c) return error_nomem(&t->cli->error, "a case");
         tune_params(t->plan, &trial->at, t->params, t->run, &c->params);
         s = ab_member_record(&trial->member, t->run, c, tune_units(t, trial), &t->cli->error);
+        const struct tune_choice *precision = tune_chosen(t->plan, &trial->at, TUNE_PRECISION);
+        if (precision->accuracy) c->accuracy = *precision->accuracy;
         c->refused = trial->over ? trial->over : c->failure;
     }
     return s;
@@ -171,7 +173,7 @@ static void record_proof(struct tuning *t, struct run_proof *to)
 
 static void add_ratio(struct buf *b, const char *what, struct interval i)
 {
-    if (isfinite(i.value)) buf_printf(b, ", %s %.2f x (%.2f to %.2f)", what, i.value, i.lo, i.hi);
+    if (isfinite(i.value) && isfinite(i.hi)) buf_printf(b, ", %s %.2f x (%.2f to %.2f)", what, i.value, i.lo, i.hi);
 }
 
 static void proof_text(struct buf *b, const struct tuning *t)
@@ -181,10 +183,12 @@ static void proof_text(struct buf *b, const struct tuning *t)
     static const char *const what[] = {
         [OBJECTIVE_THROUGHPUT] = "as many samples per second", [OBJECTIVE_LATENCY] = "as fast a run",
         [OBJECTIVE_MEMORY] = "less memory"};
+    if (r->verdict == CONFIRM_GOING_ON) {
+        buf_printf(b, "%s fitted into the budget, which is too few to judge by", show_count(r->pairs, "pair").s);
+        return;
+    }
     buf_printf(b, "%.2f x (%.2f to %.2f, 95 %%) %s, %s by %s", r->gain.value, r->gain.lo, r->gain.hi,
-               what[t->plan->args->objective],
-               r->verdict == CONFIRM_GOING_ON ? "not judged" : confirm_verdict_name(r->verdict),
-               show_count(r->pairs, "pair").s);
+               what[t->plan->args->objective], confirm_verdict_name(r->verdict), show_count(r->pairs, "pair").s);
     add_ratio(b, "processor time", r->cpu);
     add_ratio(b, memory ? "time" : "memory", r->memory);
     if (r->uses_more_cpu) buf_add_str(b, "; the gain is bought with processor time");
@@ -224,10 +228,7 @@ static tare_status recommend_found(struct tuning *t, bool *changed)
                                      .case_name = t->trials.items[*changed ? t->best : 0].name,
                                      .why = why.failed ? NULL : arena_str(&t->run->arena, why.data)};
     if (t->has_proof) record_proof(t, &r->proof);
-    if (t->has_proof && !*changed) { /* of the candidate, against what stays */
-        r->proof.against = t->trials.items[0].name;
-        run_map_text(&t->run->arena, &t->run->config, "tune_candidate", t->trials.items[t->best].name);
-    }
+    if (t->has_proof && !*changed) r->proof.of = t->trials.items[t->best].name;
     buf_release(&why);
     return r->why ? TARE_OK : error_nomem(&t->cli->error, "the recommendation");
 }
@@ -294,6 +295,7 @@ static tare_status begin_document(struct tuning *t, const struct tune_bound *bou
     const struct tune_args *a = t->plan->args;
     run->kind = "tune";
     run->findings.n = run->targets.n = 0;
+    run->subject.as_file = run->subject.optimized = (struct run_static){0};
     static const char *const looked[] = {"precision", "warmup", "min_runs", "interleaved"}; /* of the look alone */
     for (size_t i = 0; i < sizeof looked / sizeof *looked; i++) run_map_drop(&run->config, looked[i]);
     if (a->name) run->subject.name = a->name;
@@ -367,7 +369,7 @@ static int tune_model_file(struct cli *cli, const struct tune_args *a, struct ru
 {
     struct tune_plan plan = {0};
     struct tune_bound bound;
-    struct tuning t = {.cli = cli, .plan = &plan, .run = run, .bar = PROGRESS_INIT(cli), .began_ns = clock_raw_ns()};
+    struct tuning t = {.cli = cli, .plan = &plan, .run = run, .bar = PROGRESS_INIT(cli)};
     struct run_map params;
     int rc = tune_look(cli, a, run);
     if (rc) return rc;
@@ -376,8 +378,9 @@ static int tune_model_file(struct cli *cli, const struct tune_args *a, struct ru
     t.params = &params;
     tare_status s = tune_plan_make(&plan, a, run, &cli->error);
     if (s == TARE_OK) s = begin_document(&t, &bound);
-    if (s == TARE_OK && !a->explain) rc = tune_precision(cli, &plan, run);
+    if (s == TARE_OK && !a->explain) rc = tune_precision(cli, &plan);
     bool bound_alone = a->explain || is_hopeless(&plan, &bound);
+    t.began_ns = clock_raw_ns();
     if (s == TARE_OK && !rc && !bound_alone) s = measure_all(&t);
     progress_end(&t.bar);
     if (s < 0)

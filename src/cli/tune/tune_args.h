@@ -29,6 +29,7 @@ struct tune_args {
     struct buf line; /* the command line, for the document */
     struct model_args setup; /* lists: what to try, what is used today first; one value: it stays */
     const char *latency, *memory, *accuracy;
+    const char *only; /* settings to try, separated by commas; NULL: all */
     struct target targets[TUNE_TARGETS_MAX];
     size_t n_targets;
     const struct target *gate; /* that of --accuracy; NULL: none */
@@ -60,16 +61,25 @@ enum tune_setting {
     TUNE_SETTINGS
 };
 
+extern const char *const tune_setting_names[TUNE_SETTINGS];
+bool tune_varies(const struct tune_args *a, enum tune_setting s); /* by --only */
+
 struct tune_choice {
     int64_t number;
     const char *word; /* NULL: the number */
     const char *file; /* of a precision: its model */
+    const struct run_accuracy *accuracy; /* of a precision that is not today's */
 };
 struct tune_choices {
     struct tune_choice at[TUNE_VALUES_MAX];
     size_t n;
     uint8_t base; /* what is used today */
 };
+
+/* Options of a command line that is put together. */
+tare_status tune_add_word(struct opt_list *words, const char *option, const char *value, tare_error *err);
+tare_status tune_add_first(struct opt_list *words, const char *option, const char *list, tare_error *err);
+tare_status tune_add_setup(struct opt_list *words, const struct model_args *m, tare_error *err);
 
 struct tune_plan {
     const struct tune_args *args;
@@ -107,8 +117,9 @@ void tune_params(const struct tune_plan *p, const struct tune_point *at, const s
 /* All that decides what a search measures, as one text. */
 const char *tune_key(struct tune_plan *p, const struct run *today);
 
-/* Make the model in lower precisions and keep those whose outputs are good enough; the others are told. */
-int tune_precision(struct cli *cli, struct tune_plan *p, struct run *run);
+/* Make the model in lower precisions and keep those whose outputs are good enough; of the others the reason is told. 0,
+ * or the exit code after the user was told. */
+int tune_precision(struct cli *cli, struct tune_plan *p);
 
 /* ---- the bound ---- */
 
@@ -143,7 +154,7 @@ struct tuning {
     VEC(struct tune_trial) trials; /* the first is what is used today; never moves */
     struct run_map blocks;        /* told to the search: for the next one to resume */
     struct progress bar;
-    uint64_t began_ns, slice_ns;
+    uint64_t began_ns, slice_ns, least_runs;
     size_t measurements, recalled;
     bool done; /* nothing is left to ask */
     /* found: numbers of trials */

@@ -13,7 +13,7 @@
 
 /* ---- looking ---- */
 
-static tare_status add_word(struct opt_list *words, const char *option, const char *value, tare_error *err)
+tare_status tune_add_word(struct opt_list *words, const char *option, const char *value, tare_error *err)
 {
     const struct opt row = {.type = OPT_TYPE_LIST, .to.list = words};
     tare_status s = opt_set(&row, option, err);
@@ -21,47 +21,53 @@ static tare_status add_word(struct opt_list *words, const char *option, const ch
 }
 
 /* The first value of a list. */
-static tare_status add_first(struct opt_list *words, const char *option, const char *list, tare_error *err)
+tare_status tune_add_first(struct opt_list *words, const char *option, const char *list, tare_error *err)
 {
     char first[64];
     if (!list) return TARE_OK;
     size_t n = strcspn(list, ",");
     snprintf(first, sizeof first, "%.*s", (int)(n < 63 ? n : 63), list);
-    return add_word(words, option, first, err);
+    return tune_add_word(words, option, first, err);
 }
 
 static tare_status add_lists(struct opt_list *words, const struct model_args *m, tare_error *err)
 {
     tare_status s = TARE_OK;
-    for (size_t i = 0; s == TARE_OK && i < m->dims.n; i++) s = add_word(words, "--dim", m->dims.items[i], err);
+    for (size_t i = 0; s == TARE_OK && i < m->dims.n; i++) s = tune_add_word(words, "--dim", m->dims.items[i], err);
     for (size_t i = 0; s == TARE_OK && i < m->runtimes.n; i++)
-        s = add_word(words, "--ort", m->runtimes.items[i], err);
+        s = tune_add_word(words, "--ort", m->runtimes.items[i], err);
     for (size_t i = 0; s == TARE_OK && i < m->session_config.n; i++)
-        s = add_word(words, "--session-config", m->session_config.items[i], err);
+        s = tune_add_word(words, "--session-config", m->session_config.items[i], err);
     return s;
+}
+
+/* What is used today: of each list the first. */
+tare_status tune_add_setup(struct opt_list *words, const struct model_args *m, tare_error *err)
+{
+    char level[16];
+    snprintf(level, sizeof level, "%d", (int)m->optimization);
+    tare_status s = tune_add_first(words, "--batch", m->batch, err);
+    if (s == TARE_OK) s = tune_add_first(words, "--threads", m->threads, err);
+    if (s == TARE_OK) s = tune_add_first(words, "--provider", m->provider, err);
+    if (s == TARE_OK) s = tune_add_first(words, "--io", m->io, err);
+    if (s == TARE_OK) s = tune_add_first(words, "--seq", m->seq, err);
+    if (s == TARE_OK && m->inputs) s = tune_add_word(words, "--inputs", m->inputs, err);
+    if (s == TARE_OK && m->optimization >= 0) s = tune_add_word(words, "--optimization", level, err);
+    if (s == TARE_OK && m->no_arena) s = tune_add_word(words, "--no-arena", NULL, err);
+    if (s == TARE_OK && m->no_pattern) s = tune_add_word(words, "--no-memory-pattern", NULL, err);
+    if (s == TARE_OK && m->parallel) s = tune_add_word(words, "--parallel", NULL, err);
+    return s == TARE_OK ? add_lists(words, m, err) : s;
 }
 
 static tare_status look_words(const struct tune_args *a, struct opt_list *words, tare_error *err)
 {
-    const struct model_args *m = &a->setup;
-    char budget[32], level[16];
+    char budget[32];
     int64_t ns = a->budget.ns / 20 > 500000000 ? a->budget.ns / 20 : 500000000;
     snprintf(budget, sizeof budget, "%" PRId64 "ms", (ns < 3000000000 ? ns : 3000000000) / 1000000);
-    snprintf(level, sizeof level, "%d", (int)m->optimization);
-    tare_status s = add_word(words, a->model, NULL, err);
-    if (s == TARE_OK) s = add_word(words, "--layers", NULL, err);
-    if (s == TARE_OK) s = add_word(words, "--budget", budget, err);
-    if (s == TARE_OK) s = add_first(words, "--batch", m->batch, err);
-    if (s == TARE_OK) s = add_first(words, "--threads", m->threads, err);
-    if (s == TARE_OK) s = add_first(words, "--provider", m->provider, err);
-    if (s == TARE_OK) s = add_first(words, "--io", m->io, err);
-    if (s == TARE_OK) s = add_first(words, "--seq", m->seq, err);
-    if (s == TARE_OK && m->inputs) s = add_word(words, "--inputs", m->inputs, err);
-    if (s == TARE_OK && m->optimization >= 0) s = add_word(words, "--optimization", level, err);
-    if (s == TARE_OK && m->no_arena) s = add_word(words, "--no-arena", NULL, err);
-    if (s == TARE_OK && m->no_pattern) s = add_word(words, "--no-memory-pattern", NULL, err);
-    if (s == TARE_OK && m->parallel) s = add_word(words, "--parallel", NULL, err);
-    return s == TARE_OK ? add_lists(words, m, err) : s;
+    tare_status s = tune_add_word(words, a->model, NULL, err);
+    if (s == TARE_OK) s = tune_add_word(words, "--layers", NULL, err);
+    if (s == TARE_OK) s = tune_add_word(words, "--budget", budget, err);
+    return s == TARE_OK ? tune_add_setup(words, &a->setup, err) : s;
 }
 
 int tune_look(struct cli *cli, const struct tune_args *a, struct run *out)
@@ -127,14 +133,15 @@ void tune_bound_text(struct buf *out, const struct tune_bound *b)
         buf_printf(out, "bound      unknown: %s\n", b->why_not);
         return;
     }
-    buf_printf(out, "bound      %.2f x at most at this batch and precision: a run takes %s, at the roof of this machine %s",
-               b->gain, show_time(b->run_ns).s, show_time(b->roof_ns).s);
+    buf_printf(out, "bound      %.2f x at most at this batch and precision: a run takes %s, ", b->gain,
+               show_time(b->run_ns).s);
+    buf_printf(out, "at the roof of this machine %s", show_time(b->roof_ns).s);
     if (isfinite(b->any_batch)) buf_printf(out, "; %.2f x at any batch", b->any_batch);
     buf_add_char(out, '\n');
-    buf_printf(out, "by what    %.0f %% of the run is held up by arithmetic (threads, provider, precision), %.0f %% by ",
-               100 * b->compute, 100 * b->memory);
-    buf_printf(out, "memory (batch, precision), %.0f %% lies outside of layers (batch, graph, threads)\n",
-               100 * b->outside);
+    buf_printf(out, "by what    %.0f %% of the run is held up by arithmetic (threads, provider, precision), ",
+               100 * b->compute);
+    buf_printf(out, "%.0f %% by memory (batch, precision), %.0f %% lies outside of layers (batch, graph, threads)\n",
+               100 * b->memory, 100 * b->outside);
 }
 
 void tune_bound_record(const struct tune_bound *b, struct run *run)

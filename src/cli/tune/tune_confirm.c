@@ -9,8 +9,8 @@
 #include "core/mem.h"
 
 #define PAIR_NS UINT64_C(300000000) /* both sides of a pair together, at least */
-#define PROOF_LEAST_NS UINT64_C(4000000000)
-enum { LAUNCHES = 3 };
+#define LAUNCH_NS UINT64_C(400000000) /* of two workers, beside loading and warming up */
+enum { LAUNCHES = 3, LEAST_PAIRS = 12 };
 
 struct confirming {
     struct tuning *t;
@@ -85,11 +85,17 @@ static uint64_t repeats_of(const struct tuning *t)
     return n > 1 ? (uint64_t)n : 1;
 }
 
-static uint64_t time_left(const struct tuning *t)
+/* What is left of the budget; a proof that was begun is given the time for its least pairs in any case, because
+ * without them all the rest was for nothing. */
+static uint64_t time_left(const struct tuning *t, uint64_t repeats)
 {
+    const struct ab_member *a = &t->trials.items[0].member, *b = &t->trials.items[t->best].member;
     uint64_t spent = clock_raw_ns() - t->began_ns, all = (uint64_t)t->plan->args->budget.ns;
+    double both = a->median_ns + b->median_ns, pair = both * (double)repeats;
+    double launch = (double)ab_member_load_ns(a) + (double)ab_member_load_ns(b) + 8 * both + (double)LAUNCH_NS;
+    double need = (LEAST_PAIRS + LAUNCHES) * pair + LAUNCHES * launch;
     uint64_t left = spent < all ? all - spent : 0;
-    return left > PROOF_LEAST_NS ? left : PROOF_LEAST_NS;
+    return isfinite(need) && need > (double)left ? (uint64_t)need : left;
 }
 
 /* What the budget cut short is judged by what there is, as the last look. */
@@ -100,7 +106,7 @@ static tare_status run_pairs(struct confirming *k, struct ab_lane *const *lane, 
     struct ab_outcome out;
     struct ab_plan plan = {.lane = {lane[PAIR_A], lane[PAIR_B]},
                            .name = "proof",
-                           .budget_ns = time_left(t),
+                           .budget_ns = time_left(t, set.repeats),
                            .seed = t->plan->args->seed,
                            .max_pairs = k->rule.most,
                            .look = {look, k, k->rule.least, LAUNCHES},

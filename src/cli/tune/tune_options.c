@@ -32,6 +32,35 @@ static const struct opt_usage usage = {
     .args = OPT_ARGS_FILES,
 };
 
+const char *const tune_setting_names[TUNE_SETTINGS] = {
+    [TUNE_BATCH] = "batch",         [TUNE_THREADS] = "threads",       [TUNE_PRECISION] = "precision",
+    [TUNE_PROVIDER] = "provider",   [TUNE_IO] = "io",                 [TUNE_EXECUTION] = "execution",
+    [TUNE_LEVEL] = "optimization", [TUNE_ARENA] = "arena",           [TUNE_PATTERN] = "pattern",
+};
+
+static tare_status parse_only(void *to, const char *text, tare_error *err)
+{
+    for (const char *p = text;; p++) {
+        size_t n = strcspn(p, ","), s = 0;
+        while (s < TUNE_SETTINGS &&
+               (strlen(tune_setting_names[s]) != n || memcmp(p, tune_setting_names[s], n) != 0))
+            s++;
+        if (s == TUNE_SETTINGS) return error_set(err, TARE_INVALID, "'%.*s' is no setting", (int)n, p);
+        p += n;
+        if (!*p) break;
+    }
+    *(const char **)to = text;
+    return TARE_OK;
+}
+
+bool tune_varies(const struct tune_args *a, enum tune_setting s)
+{
+    size_t n = strlen(tune_setting_names[s]);
+    for (const char *p = a->only; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
+        if (strncmp(p, tune_setting_names[s], n) == 0 && (p[n] == 0 || p[n] == ',')) return true;
+    return !a->only;
+}
+
 /* clang-format off */
 #define NO_ROW(...)
 #define ALSO_ROW(name, function, help, also_help) \
@@ -50,7 +79,9 @@ static struct opt *add_rows(struct tune_args *a, struct opt *to)
         OPT_DOUBLE(0, "min-gain", &a->min_gain, 0.001, 10, "a smaller gain is not worth a change (share)"),
         OPT_FLAG(0, "explain", &a->explain, "the bound alone: what could be gained at most; no search"),
         OPT_GROUP("Searching"),
-        OPT_TIME_IN('B', "budget", &a->budget, 1000000000, INT64_MAX / 4, "time for all of it"),
+        OPT_TIME_IN('B', "budget", &a->budget, 1000000000, INT64_MAX / 4, "time for the search and the proof"),
+        OPT_CALLBACK(0, "only", parse_only, &a->only, "<setting,..>",
+                 "vary these alone: batch, threads, precision, provider, io, execution, optimization, arena, pattern"),
         OPT_UINT_IN(0, "max-batch", &a->max_batch, 1, 1 << 20, "the largest batch to try"),
         OPT_UINT(0, "seed", &a->seed, "of the search and the order of measurements"),
         OPT_FLAG(0, "no-resume", &a->no_resume, "measure anew what an earlier search in --output-dir measured"),

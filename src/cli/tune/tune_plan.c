@@ -185,21 +185,13 @@ static bool is_allowed(void *plan, const struct tune_point *at)
 
 void tune_plan_close(struct tune_plan *p)
 {
-    static const struct tune_knob knobs[TUNE_SETTINGS] = {
-        [TUNE_BATCH] = {.name = "batch", .ordered = true, .grows = true},
-        [TUNE_THREADS] = {.name = "threads", .ordered = true},
-        [TUNE_PRECISION] = {.name = "precision"},
-        [TUNE_PROVIDER] = {.name = "provider"},
-        [TUNE_IO] = {.name = "io"},
-        [TUNE_EXECUTION] = {.name = "execution"},
-        [TUNE_LEVEL] = {.name = "optimization", .ordered = true},
-        [TUNE_ARENA] = {.name = "arena"},
-        [TUNE_PATTERN] = {.name = "memory pattern"},
-    };
     p->space = (struct tune_space){.knobs = p->knobs, .n = TUNE_SETTINGS, .allowed = is_allowed, .ctx = p};
     for (int s = 0; s < TUNE_SETTINGS; s++) {
-        p->knobs[s] = knobs[s];
-        p->knobs[s].n = p->of[s].n;
+        struct tune_choices *c = &p->of[s];
+        if (!tune_varies(p->args, (enum tune_setting)s))
+            *c = (struct tune_choices){.at = {c->at[c->base]}, .n = 1};
+        bool ordered = s == TUNE_BATCH || s == TUNE_THREADS || s == TUNE_LEVEL;
+        p->knobs[s] = (struct tune_knob){tune_setting_names[s], c->n, ordered, s == TUNE_BATCH};
         p->space.base.at[s] = p->of[s].base;
     }
 }

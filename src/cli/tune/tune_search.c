@@ -20,6 +20,7 @@
 #define SEARCH_SHARE 0.6   /* of the budget; the rest is for the proof */
 #define LAUNCH_NS UINT64_C(250000000) /* of a worker, before one was launched */
 #define EQUAL 0.01
+enum { LIMIT_RUNS = 150 }; /* a p95 needs 72, and more where neighbours are alike */
 
 /* ---- trials ---- */
 
@@ -221,7 +222,9 @@ static tare_status recall(struct tuning *t, const struct run *old, struct tune_s
     tare_status s = TARE_OK;
     for (size_t i = 0; s == TARE_OK && blocks && blocks->kind == RUN_LIST && i < blocks->items.n; i++)
         s = recall_block(t, old, &blocks->items.at[i].value, search);
-    bool more = !budget || budget->kind != RUN_REAL || (double)t->plan->args->budget.ns / 1e9 > budget->d;
+    double then = budget && budget->kind == RUN_REAL ? budget->d : 0;
+    if (budget && budget->kind == RUN_INT) then = (double)budget->i; /* whole numbers are read as such */
+    bool more = (double)t->plan->args->budget.ns / 1e9 > then;
     t->done = t->recalled > 0 && done && done->kind == RUN_BOOL && done->yes && !more;
     return s;
 }
@@ -253,6 +256,7 @@ static tare_status measure(struct tuning *t, const size_t *numbers, size_t n)
     struct ab_block block = {.at = members,
                              .n = taken,
                              .slice_ns = t->slice_ns,
+                             .least_runs = t->least_runs,
                              .seed = t->plan->args->seed + t->measurements,
                              .alone = must_be_alone(t, taken),
                              .interrupted = &interrupted};
@@ -400,8 +404,7 @@ tare_status tune_search(struct tuning *t)
 tare_status tune_measure_again(struct tuning *t)
 {
     size_t both[] = {0, t->best};
-    t->slice_ns = 120 * t->plan->typical_ns > 2000000000 ? 2000000000 : 120 * t->plan->typical_ns;
-    if (t->slice_ns < SLICE_LEAST_NS) t->slice_ns = SLICE_LEAST_NS;
+    t->least_runs = LIMIT_RUNS;
     show_progress(t, "limits");
     return measure(t, both, t->best ? 2 : 1);
 }
