@@ -196,7 +196,8 @@ tare_status ab_member_record(const struct ab_member *m, struct run *run, struct 
 {
     const struct ab_sampled *s = m->sampled;
     if (m->failed < 0 || !s || s->ns.n == 0) {
-        c->failure = arena_str(&run->arena, m->failed < 0 ? m->failure : "interrupted before it was measured");
+        c->failure =
+            arena_str(&run->arena, m->failed < 0 ? m->failure : "interrupted before it was measured");
         run_explain_failed(run, c);
         return TARE_OK;
     }

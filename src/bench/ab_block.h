@@ -27,7 +27,7 @@ uint64_t ab_member_load_ns(const struct ab_member *m); /* of a launch; 0: none w
 struct ab_block {
     struct ab_member **at;
     size_t n;
-    uint64_t slice_ns; /* for each, in all its turns */
+    uint64_t slice_ns;   /* for each, in all its turns */
     uint64_t least_runs; /* of each, though that takes longer: at most forty slices */
     uint64_t seed;
     bool alone; /* only one may be loaded at a time: its turns come in a row */

@@ -139,10 +139,10 @@ struct onnx_options {
     const char *inputs;                /* file or folder; NULL: made up */
     const char *const *session_config; /* "key=value" entries */
     size_t n_session_config;
-    int optimization; /* graph optimisation level; -1: the runtime's default (all) */
+    int optimization;          /* graph optimisation level; -1: the runtime's default (all) */
     bool no_arena, no_pattern; /* without the runtime's arena; without planning its memory ahead */
     bool parallel;             /* nodes that do not wait for each other run at the same time */
-    bool fix_dims; /* free dimensions become constants before optimisation; changes the graph */
+    bool fix_dims;             /* free dimensions become constants before optimisation; changes the graph */
     const struct ort_places *places; /* where to look for the runtime; NULL: `runtime`, else beside us */
     struct guard_options guard;      /* what ends a runtime that does not come back; zeroed: nothing */
 };

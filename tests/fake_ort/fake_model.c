@@ -73,8 +73,9 @@ static bool read_number(struct fake_model *m, const char *key, const char *value
         const char *key;
         unsigned *to;
     } rows[] = {
-        {"load_us", &m->load_us}, {"first_us", &m->first_us}, {"fail_run", &m->fail_run},
-        {"nan", &m->nan},         {"grow_kib", &m->grow_kib}, {"shape_change", &m->shape_change},
+        {"load_us", &m->load_us},     {"first_us", &m->first_us},
+        {"fail_run", &m->fail_run},   {"nan", &m->nan},
+        {"grow_kib", &m->grow_kib},   {"shape_change", &m->shape_change},
         {"die_batch", &m->die_batch},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

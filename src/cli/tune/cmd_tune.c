@@ -45,8 +45,9 @@ static void find_refused(struct tuning *t)
     struct arena *a = &t->run->arena;
     struct run_finding *f = failed ? run_add_finding(t->run, "tune.failed", "info") : NULL;
     if (f)
-        f->title = arena_printf(a, "%s of %zu could not be measured; %s: %s", show_count(failed, "configuration").s,
-                                t->trials.n, first_failed->name, first_failed->member.failure);
+        f->title =
+            arena_printf(a, "%s of %zu could not be measured; %s: %s", show_count(failed, "configuration").s,
+                         t->trials.n, first_failed->name, first_failed->member.failure);
     f = over ? run_add_finding(t->run, "tune.over-limit", "info") : NULL;
     if (f)
         f->title = arena_printf(a, "%s of %zu over a limit; %s: %s", show_count(over, "configuration").s,
@@ -69,9 +70,10 @@ static tare_status judge_limits(struct tuning *t, size_t number)
     tare_status s = TARE_OK;
     for (size_t i = 0; s == TARE_OK && i < a->n_targets; i++) {
         const struct target *limit = &a->targets[i];
-        if (limit == a->gate && !c->accuracy.score.known) continue; /* nothing that changes outputs was changed */
-        struct run_target *row =
-            run_add_target(t->run, arena_str(&t->run->arena, limit->metric), target_op_text(limit->op), limit->value);
+        if (limit == a->gate && !c->accuracy.score.known)
+            continue; /* nothing that changes outputs was changed */
+        struct run_target *row = run_add_target(t->run, arena_str(&t->run->arena, limit->metric),
+                                                target_op_text(limit->op), limit->value);
         if (!row) return error_nomem(&t->cli->error, "a target");
         row->unit = measure_unit(measure_find(limit->metric));
         row->case_name = c->name;
@@ -84,8 +86,7 @@ static tare_status judge_limits(struct tuning *t, size_t number)
 
 static bool is_gain(const struct tuning *t)
 {
-    return t->has_proof &&
-           (t->proof.verdict == CONFIRM_CONFIRMED || t->proof.verdict == CONFIRM_LIKELY);
+    return t->has_proof && (t->proof.verdict == CONFIRM_CONFIRMED || t->proof.verdict == CONFIRM_LIKELY);
 }
 
 static void add_common(struct buf *b, const struct tune_plan *p)
@@ -143,16 +144,15 @@ static const char *proof_command(struct tuning *t)
 static void record_proof(struct tuning *t, struct run_proof *to)
 {
     const struct confirm_result *r = &t->proof;
-    static const struct {
-        const char *verdict;
-    } words[] = {
-        [CONFIRM_GOING_ON] = {"inconclusive"}, [CONFIRM_CONFIRMED] = {"pass"}, [CONFIRM_LIKELY] = {"pass"},
-        [CONFIRM_NO_GAIN] = {"fail"},          [CONFIRM_WORSE] = {"fail"},     [CONFIRM_NOT_SHOWN] = {"inconclusive"},
+    static const char *const words[] = {
+        [CONFIRM_GOING_ON] = "inconclusive", [CONFIRM_CONFIRMED] = "pass", [CONFIRM_LIKELY] = "pass",
+        [CONFIRM_NO_GAIN] = "fail",          [CONFIRM_WORSE] = "fail",     [CONFIRM_NOT_SHOWN] = "inconclusive",
     };
     static const char *const metrics[] = {
         [OBJECTIVE_THROUGHPUT] = "throughput", [OBJECTIVE_LATENCY] = "latency.p50", [OBJECTIVE_MEMORY] = "memory.peak"};
     int objective = t->plan->args->objective;
     struct confirm_rule rule = CONFIRM_RULE_INIT;
+    const char *found = r->verdict == CONFIRM_GOING_ON ? "too few pairs" : confirm_verdict_name(r->verdict);
     struct interval g = r->gain;
     if (objective != OBJECTIVE_THROUGHPUT) g = (struct interval){1 / g.value, 1 / g.hi, 1 / g.lo};
     *to = (struct run_proof){.known = true,
@@ -162,8 +162,8 @@ static void record_proof(struct tuning *t, struct run_proof *to)
                              .ratio_lo = known_if_finite(g.lo),
                              .ratio_hi = known_if_finite(g.hi),
                              .confidence = known_f64(rule.level),
-                             .verdict = words[r->verdict].verdict,
-                             .found = r->verdict == CONFIRM_GOING_ON ? "too few pairs" : confirm_verdict_name(r->verdict),
+                             .verdict = words[r->verdict],
+                             .found = found,
                              .pairs = known_u64(r->pairs),
                              .cpu = run_estimate_of(r->cpu),
                              .memory = run_estimate_of(r->memory),

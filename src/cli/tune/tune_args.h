@@ -26,7 +26,7 @@ enum { TUNE_TARGETS_MAX = 3 };
 
 struct tune_args {
     const char *model, *name;
-    struct buf line; /* the command line, for the document */
+    struct buf line;         /* the command line, for the document */
     struct model_args setup; /* lists: what to try, what is used today first; one value: it stays */
     const char *latency, *memory, *accuracy;
     const char *only; /* settings to try, separated by commas; NULL: all */
@@ -66,8 +66,8 @@ bool tune_varies(const struct tune_args *a, enum tune_setting s); /* by --only *
 
 struct tune_choice {
     int64_t number;
-    const char *word; /* NULL: the number */
-    const char *file; /* of a precision: its model */
+    const char *word;                    /* NULL: the number */
+    const char *file;                    /* of a precision: its model */
     const struct run_accuracy *accuracy; /* of a precision that is not today's */
 };
 struct tune_choices {
@@ -125,8 +125,8 @@ int tune_precision(struct cli *cli, struct tune_plan *p);
 
 struct tune_bound {
     bool known;
-    double gain;      /* at most, at this batch */
-    double any_batch; /* at most, per sample, at any; NAN: unknown */
+    double gain;                     /* at most, at this batch */
+    double any_batch;                /* at most, per sample, at any; NAN: unknown */
     double compute, memory, outside; /* shares of the time of a run that each of them holds up */
     double run_ns, roof_ns;
     char why_not[160];
@@ -149,10 +149,10 @@ struct tune_trial { /* one configuration */
 struct tuning {
     struct cli *cli;
     struct tune_plan *plan;
-    struct run *run;              /* the document, begun with what is used today */
-    const struct run_map *params; /* of what is used today */
+    struct run *run;               /* the document, begun with what is used today */
+    const struct run_map *params;  /* of what is used today */
     VEC(struct tune_trial) trials; /* the first is what is used today; never moves */
-    struct run_map blocks;        /* told to the search: for the next one to resume */
+    struct run_map blocks;         /* told to the search: for the next one to resume */
     struct progress bar;
     uint64_t began_ns, slice_ns, least_runs;
     size_t measurements, recalled;

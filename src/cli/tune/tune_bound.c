@@ -33,7 +33,8 @@ tare_status tune_add_first(struct opt_list *words, const char *option, const cha
 static tare_status add_lists(struct opt_list *words, const struct model_args *m, tare_error *err)
 {
     tare_status s = TARE_OK;
-    for (size_t i = 0; s == TARE_OK && i < m->dims.n; i++) s = tune_add_word(words, "--dim", m->dims.items[i], err);
+    for (size_t i = 0; s == TARE_OK && i < m->dims.n; i++)
+        s = tune_add_word(words, "--dim", m->dims.items[i], err);
     for (size_t i = 0; s == TARE_OK && i < m->runtimes.n; i++)
         s = tune_add_word(words, "--ort", m->runtimes.items[i], err);
     for (size_t i = 0; s == TARE_OK && i < m->session_config.n; i++)
@@ -101,7 +102,8 @@ static void sum_layers(struct tune_bound *b, const struct run_case *c)
         if (strcmp(l->bound, "memory") == 0) memory += l->time_ns.v;
     }
     if (!(all > 0) || !(roof > 0)) {
-        snprintf(b->why_not, sizeof b->why_not, "no layer's time could be set against the roof of the machine");
+        snprintf(b->why_not, sizeof b->why_not,
+                 "no layer's time could be set against the roof of the machine");
         return;
     }
     double covered = c->profile.covered.known ? fmin(c->profile.covered.v, 1) : 1;
@@ -118,7 +120,8 @@ void tune_bound_find(struct tune_bound *b, const struct run *today)
     const struct run_case *c = today->cases.at[0];
     *b = (struct tune_bound){.run_ns = c->latency_ns.p50.value, .any_batch = NAN};
     const struct run_value *why = run_map_get(&c->unknown, "layers");
-    if (today->roof.flops.known && c->cost.flops.known && c->cost.flops.v > 0) /* weights read for many at once */
+    if (today->roof.flops.known && c->cost.flops.known &&
+        c->cost.flops.v > 0) /* weights read for many at once */
         b->any_batch = b->run_ns / ((double)c->cost.flops.v / (double)today->roof.flops.v * 1e9);
     if (c->layers.n)
         sum_layers(b, c);
@@ -140,8 +143,9 @@ void tune_bound_text(struct buf *out, const struct tune_bound *b)
     buf_add_char(out, '\n');
     buf_printf(out, "by what    %.0f %% of the run is held up by arithmetic (threads, provider, precision), ",
                100 * b->compute);
-    buf_printf(out, "%.0f %% by memory (batch, precision), %.0f %% lies outside of layers (batch, graph, threads)\n",
-               100 * b->memory, 100 * b->outside);
+    buf_printf(
+        out, "%.0f %% by memory (batch, precision), %.0f %% lies outside of layers (batch, graph, threads)\n",
+        100 * b->memory, 100 * b->outside);
 }
 
 void tune_bound_record(const struct tune_bound *b, struct run *run)

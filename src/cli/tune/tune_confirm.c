@@ -92,7 +92,8 @@ static uint64_t time_left(const struct tuning *t, uint64_t repeats)
     const struct ab_member *a = &t->trials.items[0].member, *b = &t->trials.items[t->best].member;
     uint64_t spent = clock_raw_ns() - t->began_ns, all = (uint64_t)t->plan->args->budget.ns;
     double both = a->median_ns + b->median_ns, pair = both * (double)repeats;
-    double launch = (double)ab_member_load_ns(a) + (double)ab_member_load_ns(b) + 8 * both + (double)LAUNCH_NS;
+    double launch =
+        (double)ab_member_load_ns(a) + (double)ab_member_load_ns(b) + 8 * both + (double)LAUNCH_NS;
     double need = (LEAST_PAIRS + LAUNCHES) * pair + LAUNCHES * launch;
     uint64_t left = spent < all ? all - spent : 0;
     return isfinite(need) && need > (double)left ? (uint64_t)need : left;

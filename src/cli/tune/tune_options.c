@@ -181,7 +181,8 @@ static int read_limits(struct cli *cli, struct tune_args *a)
 
 static int check_work(struct cli *cli, const struct tune_args *a)
 {
-    if (a->setup.seq && strchr(a->setup.seq, ',')) return cli_usage_error(cli, "--seq: one length is tuned for");
+    if (a->setup.seq && strchr(a->setup.seq, ','))
+        return cli_usage_error(cli, "--seq: one length is tuned for");
     for (size_t i = 0; i < a->setup.dims.n; i++)
         if (strchr(a->setup.dims.items[i], ','))
             return cli_usage_error(cli, "--dim %s: one value is tuned for", a->setup.dims.items[i]);

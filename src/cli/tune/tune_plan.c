@@ -64,7 +64,8 @@ static tare_status choose_batch(struct tune_plan *p, const struct run_map *param
     struct tune_choices *c = &p->of[TUNE_BATCH];
     bool latency = a->objective == OBJECTIVE_LATENCY;
     if (latency && p->grid.batch.values.n > 1)
-        return error_set(err, TARE_INVALID, "--batch %s: for the shortest run the work of a run stays: one batch",
+        return error_set(err, TARE_INVALID,
+                         "--batch %s: for the shortest run the work of a run stays: one batch",
                          a->setup.batch);
     if (take_list(c, &p->grid.batch)) return TARE_OK;
     int64_t today = number_of(params, "batch");
@@ -291,7 +292,8 @@ void tune_options(const struct tune_plan *p, const struct tune_point *at, struct
     const char *provider = tune_chosen(p, at, TUNE_PROVIDER)->word;
     if (batch) buf_printf(out, " --batch %" PRId64, batch);
     buf_printf(out, " --threads %" PRId64, chosen_number(p, at, TUNE_THREADS));
-    if (p->of[TUNE_PROVIDER].n > 1 || strcmp(provider, "cpu") != 0) buf_printf(out, " --provider %s", provider);
+    if (p->of[TUNE_PROVIDER].n > 1 || strcmp(provider, "cpu") != 0)
+        buf_printf(out, " --provider %s", provider);
     if (p->of[TUNE_IO].n > 1) buf_printf(out, " --io %s", tune_chosen(p, at, TUNE_IO)->word);
     if (chosen_number(p, at, TUNE_EXECUTION)) buf_add_str(out, " --parallel");
     if (level != 99) buf_printf(out, " --optimization %" PRId64, level);
@@ -386,7 +388,8 @@ const char *tune_key(struct tune_plan *p, const struct run *today)
     for (size_t i = 0; i < a->n_targets; i++)
         buf_printf(&b, ";%s%s%.17g", a->targets[i].metric, target_op_text(a->targets[i].op),
                    a->targets[i].value);
-    for (size_t i = 0; i < a->setup.session_config.n; i++) buf_printf(&b, ";%s", a->setup.session_config.items[i]);
+    for (size_t i = 0; i < a->setup.session_config.n; i++)
+        buf_printf(&b, ";%s", a->setup.session_config.items[i]);
     for (int s = 0; s < TUNE_SETTINGS; s++) add_values(&b, p, s);
     const char *key = b.failed ? NULL : arena_str(&p->arena, b.data);
     buf_release(&b);

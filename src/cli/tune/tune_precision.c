@@ -38,7 +38,8 @@ static char program[] =
 static void last_line(int fd, char *out, size_t size)
 {
     char text[4096];
-    ssize_t n = pread(fd, text, sizeof text - 1, lseek(fd, 0, SEEK_END) > 4095 ? lseek(fd, 0, SEEK_END) - 4095 : 0);
+    ssize_t n =
+        pread(fd, text, sizeof text - 1, lseek(fd, 0, SEEK_END) > 4095 ? lseek(fd, 0, SEEK_END) - 4095 : 0);
     text[n > 0 ? n : 0] = 0;
     size_t end = strlen(text);
     while (end && (text[end - 1] == '\n' || text[end - 1] == ' ')) text[--end] = 0;
@@ -85,8 +86,8 @@ static bool make_model(const struct tune_args *a, const char *kind, const char *
 
 /* ---- judging ---- */
 
-static tare_status gate_words(const struct tune_args *a, const char *kind, const char *path, struct opt_list *words,
-                              tare_error *err)
+static tare_status gate_words(const struct tune_args *a, const char *kind, const char *path,
+                              struct opt_list *words, tare_error *err)
 {
     char variant[4200];
     snprintf(variant, sizeof variant, "%s=%s", kind, path);
@@ -114,8 +115,8 @@ static tare_status keep_accuracy(struct tune_plan *p, const struct run_accuracy 
 
 /* The second case is the variant's. Only a score that surely holds is good enough: what a few examples cannot show is
  * refused like what they disprove. */
-static tare_status judge_model(struct tune_plan *p, const char *kind, const char *path, const struct run *measured,
-                               tare_error *err)
+static tare_status judge_model(struct tune_plan *p, const char *kind, const char *path,
+                               const struct run *measured, tare_error *err)
 {
     const struct run_case *c = measured->cases.n > 1 ? measured->cases.at[1] : NULL;
     struct run_target row = {0};
@@ -127,9 +128,10 @@ static tare_status judge_model(struct tune_plan *p, const char *kind, const char
     const struct run_estimate *e = &c->accuracy.score;
     unsigned long long n = c->accuracy.examples.known ? c->accuracy.examples.v : 0;
     if (strcmp(row.verdict, "pass") != 0)
-        return tune_plan_leave(p, err, "precision %s: %s %.4g (%.4g to %.4g) over %llu examples %s %s%.6g", kind,
-                               c->accuracy.metric, e->value, e->lo.known ? e->lo.v : -1.0, e->hi.known ? e->hi.v : 1.0,
-                               n, strcmp(row.verdict, "fail") == 0 ? "does not keep" : "does not show",
+        return tune_plan_leave(p, err, "precision %s: %s %.4g (%.4g to %.4g) over %llu examples %s %s%.6g",
+                               kind, c->accuracy.metric, e->value, e->lo.known ? e->lo.v : -1.0,
+                               e->hi.known ? e->hi.v : 1.0, n,
+                               strcmp(row.verdict, "fail") == 0 ? "does not keep" : "does not show",
                                target_op_text(p->args->gate->op), p->args->gate->value);
     struct tune_choice v = {.word = kind, .file = arena_str(&p->arena, path)};
     s = v.file ? keep_accuracy(p, &c->accuracy, &v, err) : error_nomem(err, "a path");
@@ -173,7 +175,8 @@ int tune_precision(struct cli *cli, struct tune_plan *p)
     const char *why = NULL;
     if (!tune_varies(p->args, TUNE_PRECISION)) return 0;
     if (!p->args->gate) why = "it changes outputs; --accuracy and --inputs let it be tried";
-    if (p->args->gate && p->args->no_save) why = "its models are files in --output-dir, and --no-save forbids them";
+    if (p->args->gate && p->args->no_save)
+        why = "its models are files in --output-dir, and --no-save forbids them";
     if (why) return tune_plan_leave(p, &cli->error, "precision: %s", why) == TARE_OK ? 0 : cli_fail(cli);
     int rc = 0;
     for (int i = 0; !rc && i < KINDS && !interrupted; i++) rc = try_kind(cli, p, kinds[i]);

@@ -69,10 +69,9 @@ bool tune_over_limit(struct tuning *t, struct tune_trial *trial, tare_error *err
         if (limit == a->gate || !measured_of(trial, limit, &got, err)) continue;
         if (limit->op == TARGET_LT ? got < limit->value : got <= limit->value) continue;
         bool time = measure_find(limit->metric)->kind == MEASURE_TIME;
-        trial->over =
-            arena_printf(&t->run->arena, "%s is %s: over the limit of %s", limit->metric,
-                         time ? show_time(got).s : show_bytes(got).s,
-                         time ? show_time(limit->value).s : show_bytes(limit->value).s);
+        trial->over = arena_printf(&t->run->arena, "%s is %s: over the limit of %s", limit->metric,
+                                   time ? show_time(got).s : show_bytes(got).s,
+                                   time ? show_time(limit->value).s : show_bytes(limit->value).s);
     }
     return trial->over != NULL;
 }
@@ -326,7 +325,8 @@ static tare_status ask_and_measure(struct tuning *t, struct tune_search *search)
  * that number, and is told the block. */
 static tare_status begin(struct tuning *t, const struct run *old, struct tune_search **search)
 {
-    struct tune_limits limits = {.most = most_measurements(t, 0), .equal = EQUAL, .seed = t->plan->args->seed};
+    struct tune_limits limits = {
+        .most = most_measurements(t, 0), .equal = EQUAL, .seed = t->plan->args->seed};
     size_t told = old ? count_told(old) : 0;
     tare_error *err = &t->cli->error;
     uint64_t start = clock_raw_ns();

@@ -1147,6 +1147,8 @@ export interface Case {
   first_run_ns?: number | null;
   /** What the first run that failed said; where there are no samples, it ended the case. */
   failure?: string | null;
+  /** tare tune: why this configuration is not one to use. */
+  refused?: string | null;
   /** Runs that failed: of warm-up and samples beside them, or of those that were due. */
   failed_runs?: number | null;
   /** Time of one run. */
@@ -1206,6 +1208,7 @@ export const CASE: Shape = {
   load_ns: "number",
   first_run_ns: "number",
   failure: "text",
+  refused: "text",
   failed_runs: "number",
   latency_ns: LATENCY,
   samples_raw: SAMPLES,
@@ -1280,6 +1283,18 @@ export interface Proof {
   confidence?: number | null;
   /** Is it better? */
   verdict?: string | null;
+  /** The case that was compared, where it is not the recommended one. */
+  of?: string | null;
+  /** confirmed, likely, no gain, worse, not shown: docs/tuning.md. */
+  found?: string | null;
+  /** Pairs of measurements, one of each. */
+  pairs?: number | null;
+  /** Processor time of a unit: recommended / other. */
+  cpu?: Estimate | null;
+  /** Peak memory: recommended / other. */
+  memory?: Estimate | null;
+  /** Measures it again. */
+  command?: string | null;
 }
 
 export const PROOF: Shape = {
@@ -1290,6 +1305,12 @@ export const PROOF: Shape = {
   ratio_hi: "number",
   confidence: "number",
   verdict: "text",
+  of: "text",
+  found: "text",
+  pairs: "number",
+  cpu: ESTIMATE,
+  memory: ESTIMATE,
+  command: "text",
 };
 
 /** The configuration to use. */
