@@ -281,7 +281,8 @@ static int answer(struct tuning *t, const struct tune_bound *bound, bool changed
     }
     if (s == TARE_OK && a->html) s = html_out_runs(cli, a->html, runs, 1);
     if (!replaced && !a->json) say_found(t, bound, changed);
-    tare_status shown = replaced ? TARE_OK : output_runs(cli, "-", &r, a->json ? report_run_json : report_run_text);
+    run_format_fn *format = a->json ? report_run_json : report_run_text;
+    tare_status shown = replaced ? TARE_OK : output_runs(cli, "-", &r, format);
     if (s != TARE_OK || shown != TARE_OK) return cli_fail(cli);
     return t->nothing_fits || targets_missed(t->run) ? CLI_FINDING : CLI_GOOD;
 }

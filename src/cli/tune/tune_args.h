@@ -78,7 +78,6 @@ struct tune_choices {
 
 /* Options of a command line that is put together. */
 tare_status tune_add_word(struct opt_list *words, const char *option, const char *value, tare_error *err);
-tare_status tune_add_first(struct opt_list *words, const char *option, const char *list, tare_error *err);
 tare_status tune_add_setup(struct opt_list *words, const struct model_args *m, tare_error *err);
 
 struct tune_plan {

@@ -21,7 +21,7 @@ tare_status tune_add_word(struct opt_list *words, const char *option, const char
 }
 
 /* The first value of a list. */
-tare_status tune_add_first(struct opt_list *words, const char *option, const char *list, tare_error *err)
+static tare_status add_first(struct opt_list *words, const char *option, const char *list, tare_error *err)
 {
     char first[64];
     if (!list) return TARE_OK;
@@ -47,11 +47,11 @@ tare_status tune_add_setup(struct opt_list *words, const struct model_args *m, t
 {
     char level[16];
     snprintf(level, sizeof level, "%d", (int)m->optimization);
-    tare_status s = tune_add_first(words, "--batch", m->batch, err);
-    if (s == TARE_OK) s = tune_add_first(words, "--threads", m->threads, err);
-    if (s == TARE_OK) s = tune_add_first(words, "--provider", m->provider, err);
-    if (s == TARE_OK) s = tune_add_first(words, "--io", m->io, err);
-    if (s == TARE_OK) s = tune_add_first(words, "--seq", m->seq, err);
+    tare_status s = add_first(words, "--batch", m->batch, err);
+    if (s == TARE_OK) s = add_first(words, "--threads", m->threads, err);
+    if (s == TARE_OK) s = add_first(words, "--provider", m->provider, err);
+    if (s == TARE_OK) s = add_first(words, "--io", m->io, err);
+    if (s == TARE_OK) s = add_first(words, "--seq", m->seq, err);
     if (s == TARE_OK && m->inputs) s = tune_add_word(words, "--inputs", m->inputs, err);
     if (s == TARE_OK && m->optimization >= 0) s = tune_add_word(words, "--optimization", level, err);
     if (s == TARE_OK && m->no_arena) s = tune_add_word(words, "--no-arena", NULL, err);
