@@ -11,7 +11,7 @@ const struct command command_table[] = {
     {"run", cmd_run, 0, "watch a program and the machine: what it used, what held it up"},
     {"top", cmd_top, 0, "the machine and its processes, live, once or from a recording"},
     {"compare", cmd_compare, 0, "is the new one slower? two sides measured in turn"},
-    {"tune", cmd_tune, 0, "find a better configuration of a model, prove it, or say that there is none"},
+    {"tune", cmd_tune, 0, "a better configuration of a model, with its proof, or none"},
     {"inspect", cmd_inspect, CMD_PAGER, "what a model costs without running it; where two of them differ"},
     {"doctor", cmd_doctor, 0, "what can be measured on this machine, what cannot and why"},
     {"history", cmd_history, CMD_PAGER, "what is kept of earlier runs: list, show, tag, prune, import"},
