@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What the text of seed 003 leaves out: a data set, some data, a model. Small, so that each example takes seconds."""
 
+import atexit
 import os
+import shutil
 import tempfile
 
 import torch
@@ -11,6 +13,7 @@ import tare
 
 torch.set_num_threads(1)
 os.chdir(tempfile.mkdtemp(prefix="seed003-"))  # profiles and caches of the examples
+atexit.register(shutil.rmtree, os.getcwd(), True)
 
 
 class YourDataset(Dataset):
