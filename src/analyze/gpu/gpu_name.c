@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * gpu_name.c - kernels have the names of C++ templates, hundreds of letters long: here they are shortened
  * to what people say, and put into groups by a table. */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -117,11 +116,13 @@ size_t gpu_name_first(const char *text, const void *rows, size_t size, size_t n)
         starts[(unsigned char)*part] |= UINT64_C(1) << i;
     }
     for (; *text && best; text++) {
-        uint64_t may = starts[tolower((unsigned char)*text)];
+        unsigned char c = (unsigned char)*text;
+        uint64_t may = starts[c >= 'A' && c <= 'Z' ? c | 32 : c];
         for (; may; may &= may - 1) {
             size_t i = (size_t)__builtin_ctzll(may);
             if (i >= best) break;
             const char *part = *(const char *const *)((const char *)rows + i * size);
+            if ((text[1] | 32) != (part[1] | 32)) continue; /* most end here, without a call */
             if (strncasecmp(text, part, strlen(part)) == 0) best = i;
         }
     }
