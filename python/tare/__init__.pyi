@@ -42,6 +42,11 @@ from tare._tune_profile import ProfilingOptimizer as ProfilingOptimizer
 from tare._tune_profile import profiling_context as profiling_context
 from tare._tune_realtime import RealTimeProfiler as RealTimeProfiler
 from tare._tune_service import OptimizedFineTuningService as OptimizedFineTuningService
+from tare._tune_files import IOOptimizer as IOOptimizer
+from tare._tune_memory import MemoryOptimizer as MemoryOptimizer
+from tare._tune_memory import memory_optimization_context as memory_optimization_context
+from tare._tune_preprocess import PreprocessingOptimizer as PreprocessingOptimizer
+from tare._tune_preprocess import vectorized as vectorized
 from tare._unknown import Unknown as Unknown
 
 __version__: str

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 
 #include "core/clock.h"
 #include "probe/ability.h"
+#include "probe/file_facts.h"
 #include "probe/nvml.h"
 #include "probe/procfs.h"
 
@@ -176,34 +176,10 @@ void check_bare_metal(const struct ability_where *where, struct ability_result *
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-struct fs_kind {
-    long magic;
-    const char *name;
-    bool local; /* a shared mapping reaches the file even when the program is killed, at memory speed */
-};
-
-static const struct fs_kind fs_kinds[] = {
-    {EXT4_SUPER_MAGIC, "ext4", true},
-    {XFS_SUPER_MAGIC, "xfs", true},
-    {BTRFS_SUPER_MAGIC, "btrfs", true},
-    {TMPFS_MAGIC, "tmpfs", true},
-    {OVERLAYFS_SUPER_MAGIC, "overlay", true},
-    {F2FS_SUPER_MAGIC, "f2fs", true},
-    {0x2fc12fc1, "zfs", true},
-    {NFS_SUPER_MAGIC, "nfs", false},
-    {0xfe534d42, "smb", false},
-    {FUSE_SUPER_MAGIC, "fuse", false},
-    {V9FS_MAGIC, "9p", false},
-    {0, "unknown", true},
-};
-
 static const struct fs_kind *fs_of(const char *dir)
 {
     struct statfs fs;
-    const struct fs_kind *k = fs_kinds;
-    if (statfs(dir, &fs) < 0) fs.f_type = 0;
-    while (k->magic && (k->magic & 0xffffffff) != ((long)fs.f_type & 0xffffffff)) k++;
-    return k;
+    return fs_kind_of(statfs(dir, &fs) < 0 ? 0 : (long)fs.f_type);
 }
 
 /* 0, or errno with *what naming the step that failed. */

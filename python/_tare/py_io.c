@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT
+ * py_io.c - files from Python: what decides how one is read, reading in several ways, packing. All of it on open files
+ * or buffers, without the GIL. What to choose is the package's business. */
+#include <math.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "codec.h"
+#include "core/crc.h"
+#include "core/file.h"
+#include "core/mem.h"
+#include "files.h"
+#include "part.h"
+#include "probe/file_facts.h"
+
+static const char *const way_names[] = {
+#define X(name, direct) #name,
+    READ_WAYS(X)
+#undef X
+};
+
+/* ---- facts ---- */
+
+static PyObject *tell_resident(struct resident r)
+{
+    return Py_BuildValue("Ns", number_or_none(r.share), r.by);
+}
+
+static PyObject *facts_of(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    struct file_facts f;
+    tare_error err = TARE_ERROR_INIT;
+    const char *name;
+    tare_status s;
+    int fd;
+    if (!PyArg_ParseTuple(args, "is:file_facts", &fd, &name)) return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    s = file_facts_read(fd, name, &f, &err);
+    Py_END_ALLOW_THREADS;
+    if (s < 0) return raise_error(&err);
+    return Py_BuildValue("{sKsNsssOsz}", "size", (unsigned long long)f.size, "resident",
+                         tell_resident(f.resident), "file_system", f.fs->name, "local",
+                         f.fs->local ? Py_True : Py_False, "packed", f.packed);
+}
+
+static PyObject *resident_of(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    unsigned long long offset, n;
+    struct resident r;
+    int fd;
+    if (!PyArg_ParseTuple(args, "iKK:file_resident", &fd, &offset, &n)) return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    r = file_resident(fd, offset, n);
+    Py_END_ALLOW_THREADS;
+    return tell_resident(r);
+}
+
+static PyObject *why_no_uring(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
+{
+    char why[URING_WHY];
+    return uring_refused(why) ? PyUnicode_FromString(why) : Py_NewRef(Py_None);
+}
+
+/* ---- reading ---- */
+
+static int read_way(const char *name, enum read_way *out)
+{
+    for (*out = 0; *out < READ_WAY_COUNT; ++*out)
+        if (strcmp(name, way_names[*out]) == 0) return 0;
+    return refuse(PyExc_ValueError, "'%s' is no way to read: read, threads, direct, uring", name);
+}
+
+/* In windows, so that Ctrl-C is heard. */
+static tare_status read_windows(struct read_job job, enum read_way way, const char *name, tare_error *err)
+{
+    enum { WINDOW = 256 << 20 };
+    size_t left = job.n;
+    tare_status s = TARE_OK;
+    while (left > 0 && s == TARE_OK) {
+        job.n = left < WINDOW ? left : WINDOW;
+        Py_BEGIN_ALLOW_THREADS;
+        s = read_job_run(&job, way, name, err);
+        Py_END_ALLOW_THREADS;
+        if (s == TARE_OK && PyErr_CheckSignals() < 0) return TARE_BUSY;
+        job.offset += job.n;
+        job.to += job.n;
+        left -= job.n;
+    }
+    return s;
+}
+
+/* A large result is new memory, and the kernel would give it page by page while it is read into: as large pages it
+ * is a 500th of the faults. Where there are none, nothing is lost. */
+static void ask_large_pages(unsigned char *to, size_t n)
+{
+    enum { LARGE = 2 << 20 };
+    uintptr_t from = ((uintptr_t)to + LARGE - 1) / LARGE * LARGE, end = ((uintptr_t)to + n) / LARGE * LARGE;
+    if (end > from) (void)madvise(to + (from - (uintptr_t)to), end - from, MADV_HUGEPAGE);
+}
+
+static PyObject *read_range(PyObject *Py_UNUSED(self), PyObject *args, PyObject *named)
+{
+    static char *names[] = {"fd", "offset", "n", "way", "name", "depth", "piece", NULL};
+    unsigned long long offset, n;
+    const char *way_name, *name;
+    enum read_way way;
+    unsigned depth = 8;
+    Py_ssize_t piece = 1 << 20;
+    int fd;
+    tare_error err = TARE_ERROR_INIT;
+    if (!PyArg_ParseTupleAndKeywords(args, named, "iKKss|In:file_read", names, &fd, &offset, &n, &way_name,
+                                     &name, &depth, &piece) ||
+        read_way(way_name, &way) < 0)
+        return NULL;
+    if (depth < 1 || depth > READ_DEPTH_MAX || piece < READ_ALIGN || piece > (64 << 20) || piece % READ_ALIGN)
+        return PyErr_Format(PyExc_ValueError,
+                            "file_read: depth 1 to %d, pieces of whole %d bytes up to 64 MiB", READ_DEPTH_MAX,
+                            READ_ALIGN);
+    if (way >= READ_direct && offset % READ_ALIGN)
+        return PyErr_Format(PyExc_ValueError, "file_read: %s reads from multiples of %d bytes on", way_name,
+                            READ_ALIGN);
+    if (n > PY_SSIZE_T_MAX) return PyErr_NoMemory();
+    PyObject *out = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)n);
+    if (!out) return NULL;
+    struct read_job job = {fd, offset, (unsigned char *)PyBytes_AS_STRING(out), n, (size_t)piece, depth};
+    ask_large_pages(job.to, job.n);
+    if (read_windows(job, way, name, &err) == TARE_OK) return out;
+    Py_DECREF(out);
+    return PyErr_Occurred() ? NULL : raise_error(&err);
+}
+
+/* Paths as bytes, kept alive by the list that the caller has made. */
+static PyObject *tell_small(struct small_file *f)
+{
+    if (f->failed) return PyLong_FromLong(f->failed);
+    return PyBytes_FromStringAndSize((const char *)f->data, (Py_ssize_t)f->n);
+}
+
+static PyObject *read_many(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    PyObject *paths;
+    unsigned threads;
+    if (!PyArg_ParseTuple(args, "O!I:files_read", &PyList_Type, &paths, &threads)) return NULL;
+    size_t n = (size_t)PyList_GET_SIZE(paths);
+    struct small_file *files = mem_new(n, sizeof *files);
+    if (!files) return PyErr_NoMemory();
+    PyObject *held = PyList_GetSlice(paths, 0, (Py_ssize_t)n), *out = held ? PyList_New(0) : NULL;
+    for (size_t i = 0; out && i < n; i++) {
+        char *path;
+        if (PyBytes_AsStringAndSize(PyList_GET_ITEM(held, (Py_ssize_t)i), &path, NULL) < 0) Py_CLEAR(out);
+        if (out) files[i].path = path;
+    }
+    if (out) {
+        Py_BEGIN_ALLOW_THREADS;
+        small_files_read(files, n, threads < 1 ? 1 : threads);
+        Py_END_ALLOW_THREADS;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (out) out = list_append(out, tell_small(&files[i]));
+        mem_free(files[i].data);
+    }
+    Py_XDECREF(held);
+    mem_free(files);
+    return out;
+}
+
+/* ---- packing and storing ---- */
+
+static PyObject *pack(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    Py_buffer from;
+    const char *name;
+    int level;
+    tare_status s = TARE_OK;
+    tare_error err = TARE_ERROR_INIT;
+    if (!PyArg_ParseTuple(args, "siy*:pack", &name, &level, &from)) return NULL;
+    const struct codec *c = codec_find(name, &err);
+    size_t room = c ? codec_bound(c, (size_t)from.len) : 0;
+    if (c && !room)
+        error_set(&err, TARE_UNSUPPORTED, "%s: %zd bytes are more than it packs at a time", name, from.len);
+    PyObject *out = room ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)room) : NULL;
+    if (out) {
+        void *to = PyBytes_AS_STRING(out);
+        Py_BEGIN_ALLOW_THREADS;
+        s = codec_pack(c, level, (struct codec_bytes){from.buf, (size_t)from.len}, to, &room);
+        Py_END_ALLOW_THREADS;
+    }
+    PyBuffer_Release(&from);
+    if (out && s == TARE_OK) return _PyBytes_Resize(&out, (Py_ssize_t)room) < 0 ? NULL : out;
+    Py_XDECREF(out);
+    if (s < 0) error_set(&err, s, "%s: packing failed", name);
+    return err.status < 0 && !PyErr_Occurred() ? raise_error(&err) : NULL;
+}
+
+static PyObject *unpack(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    Py_buffer from;
+    const char *name;
+    Py_ssize_t n;
+    tare_status s = TARE_OK;
+    tare_error err = TARE_ERROR_INIT;
+    if (!PyArg_ParseTuple(args, "sy*n:unpack", &name, &from, &n)) return NULL;
+    const struct codec *c = codec_find(name, &err);
+    PyObject *out = c && n >= 0 ? PyBytes_FromStringAndSize(NULL, n) : NULL;
+    if (out) {
+        void *to = PyBytes_AS_STRING(out);
+        Py_BEGIN_ALLOW_THREADS;
+        s = codec_unpack(c, (struct codec_bytes){from.buf, (size_t)from.len}, to, (size_t)n);
+        Py_END_ALLOW_THREADS;
+    }
+    PyBuffer_Release(&from);
+    if (out && s == TARE_OK) return out;
+    Py_XDECREF(out);
+    if (s < 0 || n < 0) error_set(&err, TARE_FORMAT, "%s: these are not %zd packed bytes", name, n);
+    return err.status < 0 && !PyErr_Occurred() ? raise_error(&err) : NULL;
+}
+
+static PyObject *checksum(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    Py_buffer from;
+    unsigned seed = 0;
+    if (!PyArg_ParseTuple(args, "y*|I:crc32c", &from, &seed)) return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    seed = crc32c(seed, from.buf, (size_t)from.len);
+    Py_END_ALLOW_THREADS;
+    PyBuffer_Release(&from);
+    return PyLong_FromUnsignedLong(seed);
+}
+
+static PyObject *store(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    PyObject *path;
+    Py_buffer head, body;
+    struct file_out f = FILE_OUT_INIT;
+    tare_error err = TARE_ERROR_INIT;
+    tare_status s;
+    if (!PyArg_ParseTuple(args, "O&y*y*:file_store", PyUnicode_FSConverter, &path, &head, &body)) return NULL;
+    const char *name = PyBytes_AS_STRING(path);
+    Py_BEGIN_ALLOW_THREADS;
+    s = file_out_open(&f, name, FILE_SHARED, &err);
+    if (s == TARE_OK) s = file_write_all(f.fd, head.buf, (size_t)head.len, name, &err);
+    if (s == TARE_OK) s = file_write_all(f.fd, body.buf, (size_t)body.len, name, &err);
+    if (s == TARE_OK) s = file_out_commit(&f, &err);
+    file_out_close(&f);
+    Py_END_ALLOW_THREADS;
+    PyBuffer_Release(&head);
+    PyBuffer_Release(&body);
+    Py_DECREF(path);
+    return s < 0 ? raise_error(&err) : Py_NewRef(Py_None);
+}
+
+static PyMethodDef functions[] = {
+    {"file_facts", facts_of, METH_VARARGS, "file_facts(fd, name): size, resident share, file system, packing"},
+    {"file_resident", resident_of, METH_VARARGS,
+     "file_resident(fd, offset, n): the share in memory (None: unknown), and what told it"},
+    {"uring_refused", why_no_uring, METH_NOARGS, "why io_uring cannot be used here; None: it can"},
+    {"file_read", (PyCFunction)(void (*)(void))read_range, METH_VARARGS | METH_KEYWORDS,
+     "file_read(fd, offset, n, way, name, depth=8, piece=1 MiB): bytes; way: read, threads, direct, uring"},
+    {"files_read", read_many, METH_VARARGS,
+     "files_read(paths as bytes, threads): bytes of each, or a number: an errno, -1 no regular file, -2 cut"},
+    {"pack", pack, METH_VARARGS, "pack(codec, level, buffer): bytes"},
+    {"unpack", unpack, METH_VARARGS, "unpack(codec, buffer, n): exactly n bytes"},
+    {"crc32c", checksum, METH_VARARGS, "crc32c(buffer, seed=0)"},
+    {"file_store", store, METH_VARARGS, "file_store(path, head, body): the file as a whole or not at all"},
+    {NULL, NULL, 0, NULL},
+};
+
+const struct part io_part = {functions, NULL};
