@@ -184,8 +184,8 @@ class Run:
 
     @property
     def passed(self) -> bool:
-        """Whether no target was missed in any case."""
-        return all(t["verdict"] != "fail" for t in self.targets)
+        """Whether no target was missed in any case, and no case failed."""
+        return all(t["verdict"] != "fail" for t in self.targets) and not any(c["failure"] and c["samples"] is None for c in self.cases)
 
     # ---- keeping it ----
 

@@ -162,6 +162,7 @@ class Faults(unittest.TestCase):
         for batches in ([1, 2, 3, 4], [3, 1]):  # the first one is also run before all
             run = tare.bench(third, [0], batch_sizes=batches, **QUICK)
             self.assertEqual([case["params"] for case in run.cases], [{"batch": batch} for batch in batches])
+            self.assertFalse(run.passed)
             for case in run.cases:
                 failed = case.params["batch"] == 3
                 self.assertEqual(case.failure, "run 1: MemoryError: no room for 3" if failed else None)

@@ -107,7 +107,7 @@ static void test_a_gate_that_is_not_known_does_not_pass(void **state)
         {1.01, NULL, "unverified", "not known of new: 50 samples are too few"},
         {2, NULL, "unverified", "not known of new: 50 samples are too few"},
         {1000, NULL, "regressed",
-         "not known of new: 50 samples are too few; but latency.p50 is 1e+03 times as much"},
+         "not known of new: 50 samples are too few; but latency.p50 is at least 1,000 times as much"},
         {0.001, NULL, "unverified", "not known of new: 50 samples are too few"},
         {1, "run 1: MemoryError", "regressed", "the case failed: run 1: MemoryError"},
     };
@@ -138,6 +138,32 @@ static void test_a_gate_that_is_not_known_does_not_pass(void **state)
         assert_string_equal(c.verdict, rows[i].verdict);
         assert_int_equal(strncmp(m->why, rows[i].why, strlen(rows[i].why)), 0);
         buf_release(&text);
+        comparison_release(&c);
+        unmake(1);
+    }
+}
+
+/* Most arrivals were not served: only what they waited at least is known, and that is far beyond what was. Nobody named
+ * a limit. */
+static void test_what_was_not_served_fails_by_what_it_waited_at_least(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t at_least;
+        const char *verdict;
+    } rows[] = {{2000000000, "regressed"}, {1500000, "unverified"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct comparison c;
+        tare_error err = TARE_ERROR_INIT;
+        make(1, 60, 1);
+        for (size_t k = 0; k < 2; k++) {
+            struct run_case *new_ = runs[1][0].cases.at[k];
+            new_->latency_ns.p50 = (struct run_estimate){0};
+            run_map_int(&runs[1][0].arena, &new_->latency_ns.at_least, "p50", rows[i].at_least);
+        }
+        struct compare_saved in = ask(1);
+        assert_int_equal(compare(&c, &in, &err), TARE_OK);
+        assert_string_equal(c.verdict, rows[i].verdict);
         comparison_release(&c);
         unmake(1);
     }
@@ -417,6 +443,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_gate_that_is_not_known_does_not_pass),
+        cmocka_unit_test(test_what_was_not_served_fails_by_what_it_waited_at_least),
         cmocka_unit_test(test_runs_apart_judge_and_close_ones_do_not),
         cmocka_unit_test(test_the_past_judges_single_runs),
         cmocka_unit_test(test_a_past_of_one_moment_judges_nothing),

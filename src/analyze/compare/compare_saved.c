@@ -302,29 +302,46 @@ static bool has_failed(const struct runs_of *side)
     return any;
 }
 
-/* Where a percentile is not known, median or mean far beyond all plausible noise is the verdict: the tail of runs
- * that take ten times as long is not where it was. NULL: they tell nothing. */
+/* What all of these runs took at least, ln: of arrivals that were not served only that is known. False: not even it. */
+static bool least_of(const struct runs_of *side, const struct measure *m, double *log_ns)
+{
+    double least = INFINITY, ns;
+    for (size_t i = 0; i < side->n; i++) {
+        struct run_estimate e;
+        if (!side->at[i]) continue;
+        if (measure_of(side->at[i], m, &e))
+            ns = e.value;
+        else if (!measure_exceeds(side->at[i], m, &ns))
+            return false;
+        least = fmin(least, ns);
+    }
+    *log_ns = log(least);
+    return isfinite(least) && least > 0;
+}
+
+/* Where a percentile is not known, what it is at least, or median or mean, far beyond all plausible noise is the
+ * verdict: the tail of runs that take ten times as long is not where it was. NULL: they tell nothing. */
 static tare_status stand_in(const struct judging_case *k, const struct judged *j, const char **why,
                             tare_error *err)
 {
-    static const char *const witnesses[] = {"latency.p50", "latency.mean"};
+    const char *const witnesses[] = {j->m->name, "latency.p50", "latency.mean"};
     tare_status s = TARE_OK;
     *why = NULL;
     if (strncmp(j->m->name, "latency.", 8) != 0) return TARE_OK;
-    for (size_t i = 0; s == TARE_OK && !*why && i < 2; i++) {
+    for (size_t i = 0; s == TARE_OK && !*why && i < 3; i++) {
         struct judged w = *j;
-        struct compare_values a = {0}, b = {0};
+        struct compare_values a = {0};
+        double then;
         w.m = measure_find(witnesses[i]);
         w.rule.plausible = plausible_of(k, w.m);
-        s = take_both(k, w.m, &a, &b, err);
+        s = take_values(&k->base, w.m, k->in->apart_ms, &a, err);
         double far = between_far(&w.rule), log_ratio = 0;
-        if (s == TARE_OK && a.n && b.n) log_ratio = stats_mean(b.y, b.n) - stats_mean(a.y, a.n);
+        if (s == TARE_OK && a.n && least_of(&k->new_, w.m, &then)) log_ratio = then - stats_mean(a.y, a.n);
         if (log_ratio > log(far))
-            *why =
-                arena_printf(&k->c->arena, "%s is %.3g times as much, and no plausible noise makes it %.2g",
-                             w.m->name, exp(log_ratio), far);
+            *why = arena_printf(&k->c->arena,
+                                "%s is at least %s times as much, and no plausible noise makes it %.2g",
+                                w.m->name, show_number(exp(log_ratio)).s, far);
         mem_free(a.y);
-        mem_free(b.y);
     }
     return s;
 }
@@ -338,11 +355,11 @@ static tare_status judge_absent(const struct judging_case *k, const struct judge
     if (!in_base && !in_new) side = "either side";
     bool failed = in_base && has_failed(&k->new_), named = k->in->n_limits > 0;
     const char *why = absent_why(in_base ? &k->new_ : &k->base, j->m);
-    tare_status s = named && !failed ? stand_in(k, j, &worse, err) : TARE_OK;
+    tare_status s = failed ? TARE_OK : stand_in(k, j, &worse, err);
     if (s < 0) return s;
     comparison_note(k->c, k->to, "metric.absent", named ? "warn" : "info", "%s is not known of %s: %s",
                     j->m->name, side, why);
-    if (!named && !failed) return TARE_OK;
+    if (!named && !failed && !worse) return TARE_OK;
     struct comparison_metric *m = compare_add_metric(k->c, k->to, j->m, j->role);
     if (!m) return compare_no_memory(err);
     const char *none = arena_printf(&k->c->arena, "not known of %s", side);

@@ -136,7 +136,9 @@ static void self_line(struct buf *b, const struct run_case *c)
     if (!watch->self_cpu_s.known) return;
     fmt_duration(b, watch->self_cpu_s.v * 1e9);
     buf_add_str(b, " of processor time");
-    if (c->self.share.known) buf_printf(b, " (%s of one)", show_percent(c->self.share.v).s);
+    /* A program that ends at once has hardly any time to be a share of. */
+    if (c->self.share.known && c->self.share.v <= 1)
+        buf_printf(b, " (%s of one)", show_percent(c->self.share.v).s);
     buf_add_str(b, " for ");
     fmt_counted(b, watch->samples.v, "sample", "samples");
     if (watch->late.v) buf_printf(b, ", %llu late", (unsigned long long)watch->late.v);
