@@ -78,7 +78,8 @@ static bool parse_bench(struct asked *a, PyObject *args, PyObject *keywords, tar
                                      &limit, &setup, &timed, &a->progress, &keep))
         return false;
     a->plan.budget_ns = budget;
-    a->plan.min_runs = least;
+    a->plan.min_runs = least ? least : BENCH_MIN_RUNS;
+    a->plan.min_runs_firm = least != 0;
     a->plan.max_runs = most;
     a->plan.warmup_runs = warmup;
     a->plan.seed = seed;

@@ -45,6 +45,12 @@ def check(asked: argparse.Namespace, folder: str) -> None:
             raise ValueError(f"--baseline {why}") from None
     if asked.fail_on and not asked.baseline:
         raise ValueError("--fail-on goes with --baseline")
+    for limit in asked.fail_on:  # read by who judges it: the baseline against itself
+        try:
+            _command.call("compare", asked.baseline[0], asked.baseline[0], "--fail-on", limit, "--force", "--no-history", "--no-save", "--json")
+        except RuntimeError as why:
+            if "--fail-on" in str(why):
+                raise ValueError(str(why).replace("tare compare: ", "", 1)) from None
 
 
 def judge(asked: argparse.Namespace, run: Run, targets: list[dict[str, Any]], failed: bool = False) -> int:

@@ -165,15 +165,16 @@ def _started(events):
             name = os.path.basename(os.fsdecode(path)) if isinstance(path, (str, bytes, os.PathLike)) else repr(path)
             names[name] = names.get(name, 0) + 1
         before = event, what
-    return max(forks, _pool_workers()) + sum(names.values()), names
+    workers = _pool_workers()  # forked ones are in both numbers, spawned ones in this alone
+    return max(forks, workers) + sum(names.values()), names, 0 < forks != workers > 0
 
 
 def _tell_of_children(events):
-    n, names = _started(events)
+    n, names, more = _started(events)
     if not n:
         return
     listed = ", ".join(name if times == 1 else f"{times} {name}" for name, times in names.items())
-    print(f"tare: {n} child process{'es' if n > 1 else ''} of this program{f' ({listed})' if listed else ''}: not in this profile, "
+    print(f"tare: {'at least ' if more else ''}{n} child process{'es' if n > 1 else ''} of this program{f' ({listed})' if listed else ''}: not in this profile, "
           "only the first process is", file=sys.stderr)
 
 

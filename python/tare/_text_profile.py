@@ -139,7 +139,7 @@ class TextProfiler:
             targets=self.targets,
             budget=self.budget,
             precision=self.precision,
-            min_runs=max(_LEAST_RUNS, min(passes, 30)),
+            min_runs=max(_LEAST_RUNS, passes) if passes < 30 else None,
             seed=self.seed,
             name=self.model.name,
             progress=self.progress,

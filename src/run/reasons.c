@@ -39,6 +39,7 @@ static const struct reason of_cases[] = {
     {"load_ns", {NULL, "a program is not loaded apart from running", nothing, untold}},
     {"first_run_ns", {NULL, once, nothing, untold}},
     {"failed_runs", {NULL, once, nothing, untold}},
+    {"refused", {"only tare tune refuses a configuration", once, nothing, untold}},
     {"failure", {"no run failed", "the program ran once: watch.exit_code", nothing, untold}},
     {"latency_ns", {NULL, once, nothing, untold}},
     {"samples_raw", {NULL, once, nothing, untold}},

@@ -107,6 +107,11 @@ class Cases(unittest.TestCase):
         self.assertEqual(model.seen, (2, 5))
         tare.bench(Model, **QUICK)
 
+    def test_a_number_of_runs_that_is_given_is_kept(self):
+        slow = functools.partial(time.sleep, 0.03)
+        self.assertEqual(tare.bench(slow, min_runs=30, budget=0.2, warmup=1).cases[0].samples, 30)
+        self.assertLess(tare.bench(slow, budget=0.2, warmup=1).cases[0].samples, 30)
+
     def test_targets_are_judged(self):
         for _ in range(5):  # on a busy machine the runs of a moment may be worth too few to bound a median
             run = tare.bench(time.sleep, 0.001, targets=["latency.p50<=10s", "latency.p50<=1us"], min_runs=100, **QUICK)

@@ -9,8 +9,8 @@ SRC = os.environ.get("TARE_SRC", os.path.dirname(os.path.dirname(os.path.dirname
 
 def c_defaults():
     with open(os.path.join(SRC, "src", "bench", "bench.h"), encoding="utf-8") as f:
-        found = dict(re.findall(r"^#define BENCH_(BUDGET_NS|PRECISION|MIN_RUNS) (\S+)", f.read(), re.M))
-    return {"budget": float(found["BUDGET_NS"]) / 1e9, "precision": float(found["PRECISION"]), "min_runs": float(found["MIN_RUNS"])}
+        found = dict(re.findall(r"^#define BENCH_(BUDGET_NS|PRECISION) (\S+)", f.read(), re.M))
+    return {"budget": float(found["BUDGET_NS"]) / 1e9, "precision": float(found["PRECISION"])}
 
 
 def test_python_has_the_defaults_of_the_command():

@@ -592,6 +592,9 @@ def test_the_command_compares_with_a_baseline(python, latest, tmp_path):
     assert "against the baseline: unverified" in done.stderr and "taken out" in done.stdout
     assert not (tmp_path / "tare-results").exists() and (tmp_path / "base" / "history.db").exists()
     profile_command(python, "--baseline", base, "--strict", "--fail-on", "latency.p50>5%", status=3)
+    for limit in ("latency.p95>>5%", "nonsense>5%"):
+        done = profile_command(python, "--baseline", base, "--fail-on", limit, status=2)
+        assert "--fail-on" in done.stderr and "latency" not in done.stdout
     done = profile_command(python, "--baseline", scaled(base, 0.001), status=1)
     assert "against the baseline: regressed" in done.stderr and "no plausible noise" in done.stderr
     p95 = ("--no-history", "--fail-on", "latency.p95>5%")  # of 60 runs it is not known

@@ -181,7 +181,7 @@ static void test_runs_apart_judge_and_close_ones_do_not(void **state)
     /* far beyond what any machine does: a verdict, however few the runs and however close together */
     assert_string_equal(verdict_of(1, 0, 100, LAUNCHES_APART_MS), "regressed");
     assert_string_equal(verdict_of(3, 10, 10, LAUNCHES_APART_MS), "regressed");
-    assert_string_equal(verdict_of(1, 0, 0.1, LAUNCHES_APART_MS), "improved");
+    assert_string_equal(verdict_of(1, 0, 0.01, LAUNCHES_APART_MS), "improved");
 }
 
 static tare_status nine_before(void *ctx, const char *case_name, const char *name, struct compare_series *out,
