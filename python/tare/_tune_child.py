@@ -25,6 +25,9 @@ LOOK_S = 0.01  # how often a child's memory is looked at
 class LimitExceeded(RuntimeError):
     """The code took longer, or more memory, than its limit."""
 
+    def __init__(self, why: str = "") -> None:
+        super().__init__(why)
+
 
 # ---- in this process ----
 
