@@ -503,7 +503,7 @@ def profile_command(python, *words, status=0):
 def test_the_command_saves_a_run_and_judges_thresholds(python, latest, tmp_path, validator):
     done = profile_command(python, "--output-dir", "out", "--threshold", "latency.p50:10s", "throughput:0.001samples/s", "memory:1TB")
     assert done.stdout.count("pass") == 3 and "latency" in done.stdout
-    (saved,) = (tmp_path / "out").glob("profile_models-latest-model_*.json")
+    (saved,) = (tmp_path / "out").glob("profile_models-latest-model*.json")
     document = json.loads(saved.read_text())
     validator.validate(document)
     assert [target["verdict"] for target in document["targets"]] == ["pass"] * 3
@@ -561,7 +561,7 @@ def test_the_command_keeps_the_batch_sizes_that_did_not_fail(python, tare, lates
     (latest / "model.onnx").unlink()
     done = profile_command(python, "--input", "float32:1x8", "--batch-size", "1,4,8", "--output-dir", "out", "--html", status=1)
     assert "no room for 4" in done.stderr and done.stdout.count(": 60 runs\n") == 2
-    (saved,) = (tmp_path / "out").glob("profile_models-latest-model_*.json")
+    (saved,) = (tmp_path / "out").glob("profile_models-latest-model*.json")
     document = json.loads(saved.read_text())
     validator.validate(document)
     assert [case["samples"] for case in document["cases"]] == [60, None, 60]

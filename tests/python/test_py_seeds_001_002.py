@@ -88,7 +88,7 @@ def test_002_ci(root, models, package, clean_env, tmp_path):
     done = subprocess.run([str(root / "examples/seeds/002/ci.sh")], cwd=tmp_path, env={**clean_env, **ONE_THREAD, "PYTHONPATH": str(package), "PATH": path},
                           capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode in (0, 1), done.stderr
-    (saved,) = (tmp_path / "profiling_results").glob("profile_models-latest-model_*.json")
+    (saved,) = (tmp_path / "profiling_results").glob("profile_models-latest-model*.json")
     document = json.loads(saved.read_text())
     assert [target["metric"] for target in document["targets"]] == ["latency.p95", "throughput"]
     assert done.returncode == any(target["verdict"] == "fail" for target in document["targets"])

@@ -312,7 +312,7 @@ def test_find_in_a_child_within_its_memory():
 
     cap = _tare.memory_now()[0] + (200 << 20)
     tuned = finder.find(step, megabytes, memory=cap, margin=0, most=4096)
-    assert tuned.verdict == "confirmed" and tuned.gain > 2 and 8 <= tuned.plan["batch_size"] <= 100
+    assert tuned.verdict == "confirmed" and tuned.gain > 2 and 8 <= tuned.plan["batch_size"] <= 110  # a child holds some MB less than this process
     assert held == [] and _tare.memory_now()[0] < cap and not list(_tune.descendants())
     assert "20 steps at" in tuned.reasons[1]
     largest = finder.find(step, megabytes, memory=cap, margin=0, most=4096, objective="largest")
