@@ -109,6 +109,7 @@ tare_status lanes_event(struct lanes *l, const struct trace_event *e, struct lan
 bool lanes_unended(struct lanes *l, struct lane_step *out)
 {
     const struct map_u64_slot *slot = map_u64_next(&l->waiting, &l->unended);
+    *out = (struct lane_step){.change = LANE_NOTHING};
     if (slot) bar_end(l, (uint32_t)slot->value, (uint32_t)(slot->value >> 32), out);
     return slot != NULL;
 }
