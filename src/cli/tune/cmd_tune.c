@@ -354,8 +354,12 @@ static int answer_bound(struct tuning *t, const struct tune_bound *bound)
     struct run_report r = {runs, 1};
     struct buf b = BUF_INIT;
     tune_bound_text(&b, bound);
+    const char *before = "to try     ";
     for (int s = 0; s < TUNE_SETTINGS; s++)
-        if (t->plan->of[s].n > 1) buf_printf(&b, "%s%s", s ? ", " : "to try     ", t->plan->knobs[s].name);
+        if (t->plan->of[s].n > 1) {
+            buf_printf(&b, "%s%s", before, t->plan->knobs[s].name);
+            before = ", ";
+        }
     buf_add_char(&b, '\n');
     if (!a->explain) buf_add_str(&b, "answer     leave it as it is: not even the roof would be a gain\n");
     tare_status s = buf_status(&b, &t->cli->error);
