@@ -217,7 +217,7 @@ PY_EXT  := $(PY_TREE)/_tare$(word 2,$(PY_SAID))
 
 .PHONY: python
 python: $(PY_EXT) $(if $(MISSING),,$(PY_TREE)/_bin/tare) $(if $(NODE),$(PY_TREE)/page.html) ## build the Python package for PYTHON (default: python3)
-	$(Q)ln -sf $(abspath $(wildcard python/tare/*.py python/tare/*.pyi) python/tare/py.typed) $(PY_TREE) && find $(PY_TREE) -xtype l -delete
+	$(Q)ln -sf $(abspath $(wildcard python/tare/*.py python/tare/*.pyi) python/tare/py.typed) $(PY_TREE) && find $(PY_TREE) -name '*.py*' -xtype l -delete
 	$(if $(MISSING),@echo 'python: without the command tare: no $(MISSING) (make deps)' >&2)
 
 # CPython's API takes names of arguments as plain char *.
