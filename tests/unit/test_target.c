@@ -251,7 +251,7 @@ static void test_far_beyond_is_a_verdict(void **state)
     assert_int_equal(target_parse(&t, "p50<=50ns", NULL), TARE_OK);
     assert_int_equal(targets_judge(&r, &t, 1, false, NULL), TARE_OK);
     assert_string_equal(r.targets.at[0]->why,
-                        "few samples, but no plausible noise makes it 7.2 times as much");
+                        "few samples, but no plausible noise makes it 7.20 times as much");
     run_release(&r);
     struct run_case bare = {.name = "bare"};
     bare.latency_ns.known = true;

@@ -250,8 +250,8 @@ static tare_status judge_values(const struct judging_case *k, const struct judge
     if (found.method == BETWEEN_NONE) m->why = unverified_why(k->c, a, b, &past);
     if (found.method == BETWEEN_FAR)
         m->why =
-            arena_printf(&k->c->arena, "%zu and %zu runs, but no plausible noise makes it %.2g times as %s",
-                         a->n, b->n, between_far(&j->rule), found.log > 0 ? "much" : "little");
+            arena_printf(&k->c->arena, "%zu and %zu runs, but no plausible noise makes it %s times as %s",
+                         a->n, b->n, show_number(between_far(&j->rule)).s, found.log > 0 ? "much" : "little");
     add_evidence(k, m, a, b, past.n);
     return TARE_OK;
 }
@@ -339,8 +339,8 @@ static tare_status stand_in(const struct judging_case *k, const struct judged *j
         if (s == TARE_OK && a.n && least_of(&k->new_, w.m, &then)) log_ratio = then - stats_mean(a.y, a.n);
         if (log_ratio > log(far))
             *why = arena_printf(&k->c->arena,
-                                "%s is at least %s times as much, and no plausible noise makes it %.2g",
-                                w.m->name, show_number(exp(log_ratio)).s, far);
+                                "%s is at least %s times as much, and no plausible noise makes it %s",
+                                w.m->name, show_number(exp(log_ratio)).s, show_number(far).s);
         mem_free(a.y);
     }
     return s;

@@ -11,6 +11,7 @@
 
 #include "analyze/judge/judge.h"
 #include "analyze/judge/plausible.h"
+#include "core/fmt.h"
 #include "core/mem.h"
 #include "core/stats.h"
 #include "core/suggest.h"
@@ -395,8 +396,9 @@ static tare_status add_row(struct run *run, const struct target *t, const struct
     double far;
     tare_status s = judge_case(t, c, row, &far, err);
     if (s == TARE_OK && far > 0)
-        row->why = arena_printf(&run->arena, "few samples, but no plausible noise makes it %.2g times as %s",
-                                far, is_at_most(t->op) == (row->verdict[0] == 'f') ? "much" : "little");
+        row->why = arena_printf(&run->arena, "few samples, but no plausible noise makes it %s times as %s",
+                                show_number(far).s,
+                                is_at_most(t->op) == (row->verdict[0] == 'f') ? "much" : "little");
     return s;
 }
 

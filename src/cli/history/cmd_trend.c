@@ -10,6 +10,7 @@
 #include "cli/html_out.h"
 #include "cli/output.h"
 #include "cli/history/trend_show.h"
+#include "core/fmt.h"
 #include "core/mem.h"
 #include "core/stats.h"
 #include "core/suggest.h"
@@ -153,9 +154,9 @@ static tare_status note_gap(struct store *store, const struct trend_question *q,
         s->gap_fails = ratio > far;
         s->gap = s->gap_fails
                      ? arena_printf(&to->arena,
-                                    "the newest run does not have it; but its latency.p50 is %.3g times "
-                                    "as much as before, and no plausible noise makes it %.2g",
-                                    ratio, far)
+                                    "the newest run does not have it; but its latency.p50 is %s times "
+                                    "as much as before, and no plausible noise makes it %s",
+                                    show_number(ratio).s, show_number(far).s)
                      : "the newest run does not have it";
     }
     vec_release(&median.at);
