@@ -188,10 +188,12 @@ class Blocks(unittest.TestCase):
     def test_a_block_never_lets_go_of_the_gil(self):
         """Else threads wait for it at the end of blocks and no longer where the program waits: the block inside looked 12 times shorter."""
         p, ran, interval = tare.PerformanceProfiler(), [], sys.getswitchinterval()
+        begun = []
 
         def other():
-            time.sleep(0.01)  # from here on it wants the GIL, and gets it only from a thread that gives it away
-            ran.append(True)
+            while not begun:
+                time.sleep(0.001)
+            ran.append(True)  # it wanted the GIL since the blocks began, and got it from a thread that gave it away
 
         class Taken:  # somebody reads results all the time
             def acquire(self, blocking=True):
@@ -210,6 +212,7 @@ class Blocks(unittest.TestCase):
         try:
             sys.setswitchinterval(100)
             thread.start()
+            begun.append(True)
             until, blocks = time.perf_counter() + 0.1, 0
             while time.perf_counter() < until or blocks < 200:
                 with p.profile("outer"), p.profile("inner"):
