@@ -249,7 +249,8 @@ def weigh_unit(call: Callable[[], Any], times: int) -> Unit:
 @dataclasses.dataclass
 class Tuned:
     """What an optimizer found. `gain` is speed, candidate over base: 1.5 is one and a half times as fast, `ci` its 95 % interval;
-    `bound` what could be gained at most on this run, `target` what users hope for. print() gives five lines."""
+    `bound` what could be gained at most on this run, `target` what users hope for; `in_use` (gain, low, high) of a loader in the program's own
+    loop, once that was watched. print() gives five lines."""
 
     what: str
     plan: dict[str, Any]
@@ -266,6 +267,7 @@ class Tuned:
     reasons: list[str] = dataclasses.field(default_factory=list)
     rejected: list[tuple[dict[str, Any], str]] = dataclasses.field(default_factory=list)
     applied: bool = False
+    in_use: tuple[float, float, float] | None = None
     _undo: Callable[[], Any] | None = dataclasses.field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:

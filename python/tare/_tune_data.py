@@ -18,6 +18,7 @@ from tare import _tare
 from tare import _tune_data_run as run
 from tare import _tune_data_same as same
 from tare._tune import DataOptimizationConfig, ProfilingConfig, Tuned, confirm, in_bytes, pss_bytes, setting
+from tare._tune_data_watch import Watch, _batches
 from tare._unknown import Unknown, known
 
 log = logging.getLogger("tare.tune")
@@ -68,6 +69,8 @@ class DataLoadingOptimizer:
         if run.has_torch():
             from torch.utils.data import DataLoader
 
+            if hasattr(loader, "tuned") and loader.tuned.applied:
+                raise TypeError("this loader is tuned already: give the one it was made from")
             if type(loader) is not DataLoader:
                 raise TypeError(f"{type(loader).__name__} is not torch's own DataLoader: what it does besides cannot be kept")
         elif not isinstance(loader, run.Plain):
@@ -125,13 +128,36 @@ class DataLoadingOptimizer:
             task.end()
         self._findings, self.result = task.findings, found
         found.applied = found.verdict not in ("refused", "different_data") and found.worth(setting(self.config, "apply"))
-        if found.applied:
-            base = run.make(task.settings, found.plan)
-        else:
+        if not found.applied:
             found.plan = {} if found.plan == now else found.plan
-        base.tuned, base.plan = found, found.plan if found.applied else now
+        out = self._applied(task, found, base) if found.applied else base
+        out.tuned, out.plan = found, found.plan if found.applied else now
         log.info("%s", found)
-        return base
+        return out
+
+    def _applied(self, task: _Task, found: Tuned, base: Any) -> Any:
+        """The loader that was found; its first epochs in use are watched, and undo() takes it back."""
+        plan, now = found.plan, task.now
+        whole = not _is_iterable(task.settings["dataset"])
+        loader = run.make(task.settings, plan, watched=whole)
+        if not whole:
+            found.reasons.append("not watched in use: its workers keep their places in the data")
+            return loader
+
+        def back() -> None:
+            loader.go_back(base)
+            loader.plan = now
+
+        found._undo = back
+        queues = tuple(p["workers"] * p["depth"] for p in (now, plan))
+        watch = Watch(found, lambda: run.make(task.settings, now, watched=True), queues)
+        if not setting(self.config, "monitor_performance"):
+            found.reasons.append("not watched in use: monitor_performance is off")
+        elif _batches(loader) < watch.least_epoch():
+            found.reasons.append(f"not watched in use: an epoch of {len(loader)} batches is too short for it")
+        else:
+            loader.watch = watch
+        return loader
 
 
 class _Task:
@@ -174,8 +200,7 @@ class _Task:
     def _batches(self) -> list:
         """Index lists of the first batches of an epoch, as the loader's own sampler gives them; the last one too."""
         loader = run.make(self.settings, {"mode": "processes", "workers": 0})
-        sampler = loader._index_sampler if hasattr(loader, "_index_sampler") else loader._batches()
-        out = list(itertools.islice(iter(sampler), 256))
+        out = list(itertools.islice(iter(loader._index_sampler), 256))
         if not out:
             raise ValueError("the sampler gives no batch")
         return out

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Iterable, Iterator
 
 from tare._tune_data_same import close, shallow, size_of
+from tare._tune_data_watch import in_parts
 
 _LEAST_BATCHES, _PASS_S, _TRANSPORT_S = 3, 1.0, 0.3
 
@@ -72,6 +73,10 @@ class Plain:
         whole, rest = divmod(len(self.dataset), self.batch_size)
         return whole + (1 if rest and not self.drop_last else 0)
 
+    @property
+    def _index_sampler(self) -> Any:
+        return _Batches(self)
+
     def _batches(self) -> Iterator[list]:
         order = list(range(len(self.dataset)))
         if self.shuffle:
@@ -86,8 +91,21 @@ class Plain:
 
     def __iter__(self) -> Iterator[Any]:
         if self.num_threads:
-            return ahead(self._batches(), self._make, self.num_threads, self.prefetch_factor)
-        return (self._make(indices) for indices in self._batches())
+            return ahead(self._index_sampler, self._make, self.num_threads, self.prefetch_factor)
+        return (self._make(indices) for indices in self._index_sampler)
+
+
+class _Batches:
+    """Indices of a Plain loader's batches, in another order each epoch where it shuffles."""
+
+    def __init__(self, loader: Plain) -> None:
+        self.loader = loader
+
+    def __iter__(self) -> Iterator[list]:
+        return self.loader._batches()
+
+    def __len__(self) -> int:
+        return len(self.loader)
 
 
 def stack(samples: list) -> Any:
@@ -151,30 +169,31 @@ def _is_iterable(dataset: Any) -> bool:
     return torch is not None and isinstance(dataset, torch.utils.data.IterableDataset)
 
 
-def make(settings: dict[str, Any], plan: dict[str, Any], timeout: float = 0) -> Any:
-    """A loader with `plan` (mode, workers, depth) over these settings."""
+def make(settings: dict[str, Any], plan: dict[str, Any], timeout: float = 0, watched: bool = False) -> Any:
+    """A loader with `plan` (mode, workers, depth) over these settings; `watched`: of a class that can be watched in use."""
     workers, mode, own = plan["workers"], plan["mode"], dict(settings)
+    kind = in_parts if watched else lambda cls: cls
     if not has_torch():
-        return Plain(**own, num_threads=workers, prefetch_factor=plan.get("depth") or 2)
+        return kind(Plain)(**own, num_threads=workers, prefetch_factor=plan.get("depth") or 2)
     from torch.utils.data import DataLoader
 
     if mode == "ring" and workers:
         from tare._tune_ring import ring_class
 
-        return ring_class()(**own, num_workers=workers, prefetch_factor=plan["depth"])
+        return kind(ring_class())(**own, num_workers=workers, prefetch_factor=plan["depth"])
     if mode == "threads" and workers:
         own["multiprocessing_context"] = None
-        loader = threaded_class()(**own)
+        loader = kind(threaded_class())(**own)
         loader.num_threads, loader.ahead_each = workers, plan["depth"]
         return loader
     if not workers:
         own["multiprocessing_context"] = None
         own["timeout"] = 0
-        return DataLoader(**own)
+        return kind(DataLoader)(**own)
     own["timeout"] = own.get("timeout") or timeout
     with warnings.catch_warnings():  # that there are more workers than processors: what waits may have them, and it is measured
         warnings.filterwarnings("ignore", "This DataLoader will create")
-        return DataLoader(**own, num_workers=workers, prefetch_factor=plan["depth"], persistent_workers=True)
+        return kind(DataLoader)(**own, num_workers=workers, prefetch_factor=plan["depth"], persistent_workers=True)
 
 
 # ---- one instrumented pass ----

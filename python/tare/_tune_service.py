@@ -217,7 +217,7 @@ class OptimizedFineTuningService:
             raise RuntimeError(f"a training step {said.outcome}: {said.value}")
         return said.value
 
-    def _whole(self, step: Callable, usual: Iterable, loader: Iterable, stall: Stall) -> Tuned:
+    def _whole(self, step: Callable, usual: Iterable, loader: Any, stall: Stall) -> Tuned:
         """The loop with the loader of today and with the one that was found, in turns."""
         batches = max(2, min(MOST_BATCHES, stall.batches))
 
@@ -231,7 +231,11 @@ class OptimizedFineTuningService:
                 target=TARGETS["training"], threshold=setting(self.config, "optimization_threshold"), budget_s=setting(self.config, "budget_s"),
             )  # fmt: skip
 
-        return self._call(pairs)
+        watch, loader.watch = getattr(loader, "watch", None), None  # parts of it would come from the loader of today
+        try:
+            return self._call(pairs)
+        finally:
+            loader.watch = watch
 
     def _batches(self, step: Callable, usual: Any, named: dict[str, Any], config: dict[str, Any]) -> None:
         """Larger or smaller pieces of the same effective batch: the weights are updated after as many samples as today."""
