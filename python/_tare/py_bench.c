@@ -208,9 +208,21 @@ static PyObject *save_run(PyObject *Py_UNUSED(self), PyObject *args)
     return s == TARE_OK ? PyUnicode_DecodeFSDefault(path) : raise_error(&err);
 }
 
+static PyObject *host_fingerprint(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
+{
+    struct run run = {0};
+    tare_error err = TARE_ERROR_INIT;
+    tare_status s = run_init(&run, "bench", &err);
+    if (s == TARE_OK) s = host_read(&run, "", &err);
+    PyObject *out = s == TARE_OK ? PyUnicode_FromString(run.host.fingerprint) : raise_error(&err);
+    run_release(&run);
+    return out;
+}
+
 static PyMethodDef functions[] = {
     {"bench", (PyCFunction)(void (*)(void))bench, METH_VARARGS | METH_KEYWORDS,
      "bench(make, cases, ..): (run document, text); see bench.py"},
+    {"host_fingerprint", host_fingerprint, METH_NOARGS, "a name for machines that are alike, as run documents have it"},
     {"save_run", save_run, METH_VARARGS, "save_run(folder, kind, subject, created, text): the path it was written to"},
     {NULL, NULL, 0, NULL},
 };

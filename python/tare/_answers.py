@@ -35,8 +35,13 @@ def write_bytes(path: str | os.PathLike, data: bytes) -> str:
     return path
 
 
-def _replace(target: str, data: bytes) -> None:
-    beside = _write_beside(target, data, 0o666)
+def write_private(path: str, data: bytes) -> None:
+    """For its owner alone."""
+    _replace(path, data, 0o600)
+
+
+def _replace(target: str, data: bytes, mode: int = 0o666) -> None:
+    beside = _write_beside(target, data, mode)
     try:
         os.replace(beside, target)
     except BaseException:

@@ -13,6 +13,7 @@ import logging
 import math
 import os
 import resource
+import statistics
 import struct
 import sys
 import time
@@ -132,6 +133,7 @@ class DataOptimizationConfig:
     enable_caching: bool = _key(True, "flag")
     cache_dir: str = _key("cache", "path")
     cache_size: int = _key(1000, "count")
+    remember: bool = _key(True, "flag")
     streaming: bool = _key(False, "flag")
     optimize_preprocessing: bool = _key(True, "flag")
     batch_preprocessing: bool = _key(True, "flag")
@@ -181,11 +183,12 @@ def in_bytes(size: Any, whole: float | None = None) -> int:
 
 class Unit(NamedTuple):
     """One measured unit: seconds and processor seconds of a call, or of a unit of its work (children included); bytes at its end (PSS;
-    None: unknown)."""
+    None: unknown); seconds in which the calling thread was ready and others had the processors."""
 
     wall_s: float
     cpu_s: float
     memory: int | None
+    queued_s: float = 0.0
 
 
 def descendants(pid: int | str = "self") -> Iterator[int]:
@@ -217,6 +220,15 @@ def cpu_seconds() -> float:
     return total
 
 
+def queued_seconds() -> float:
+    """Seconds that this thread was ready and had no processor: others' load, not its own."""
+    try:
+        with open("/proc/thread-self/schedstat") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
 def pss_bytes() -> int | None:
     """Memory of this process and its children, shared pages counted once. None: the kernel does not say."""
     total = 0
@@ -235,12 +247,13 @@ def weigh_unit(call: Callable[[], Any], times: int) -> Unit:
     by it first, outside of the measurement."""
     if hasattr(call, "settle"):
         call.settle()
-    cpu, begun = cpu_seconds(), time.perf_counter()
+    cpu, queued, begun = cpu_seconds(), queued_seconds(), time.perf_counter()
     for _ in range(times):
         call()
     wall = time.perf_counter() - begun
+    queued = queued_seconds() - queued
     pieces = times * getattr(call, "work", 1)
-    return Unit(wall / pieces, max(cpu_seconds() - cpu, 1e-9) / pieces, pss_bytes())
+    return Unit(wall / pieces, max(cpu_seconds() - cpu, 1e-9) / pieces, pss_bytes(), queued / pieces)
 
 
 # ---- the result ----
@@ -401,6 +414,18 @@ def _judge(tuned: Tuned, said: dict[str, Any], threshold: float, budget_s: float
         tuned.reasons.append(f"{said['pairs']} pairs did not show a gain of {threshold:.0%}: leave it as it is")
     if tuned.uses_more_cpu:
         tuned.reasons.append("it is bought with processor time, which others may miss")
+        _refuse_theft(tuned, threshold)
+
+
+def _refuse_theft(tuned: Tuned, threshold: float) -> None:
+    """On a busy machine more threads or processes get a larger share of it, and look faster. That can gain at most the time in which the base was
+    ready and others had the processors: what is surely more is a gain."""
+    if tuned.verdict not in ("confirmed", "likely"):
+        return
+    queued = statistics.median(unit.queued_s / unit.wall_s for unit in tuned.baseline)
+    if tuned.ci[0] * (1 - queued) < 1 + threshold:
+        tuned.verdict = "no_gain"
+        tuned.reasons.append(f"{queued:.0%} of the time others had the processors while it was ready, and it takes more processor time: they gave way, which is no gain")
 
 
 # ---- equivalence ----

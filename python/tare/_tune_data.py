@@ -15,6 +15,7 @@ import warnings
 from typing import Any, Callable
 
 from tare import _tare
+from tare import _tune_data_kept as kept
 from tare import _tune_data_run as run
 from tare import _tune_data_same as same
 from tare._tune import DataOptimizationConfig, ProfilingConfig, Tuned, confirm, in_bytes, pss_bytes, setting
@@ -24,7 +25,7 @@ from tare._unknown import Unknown, known
 log = logging.getLogger("tare.tune")
 
 TARGET = (2.0, 4.0)  # what users hope for from a good configuration
-_SEARCH_RUNS, _UNIT_S, _SHOWN_BYTES = 12, 0.3, 256 << 20
+_SEARCH_RUNS, _UNIT_S, _SHOWN_BYTES, _LARGE = 12, 0.3, 256 << 20, 1 << 20
 
 
 def optimize_dataset(dataset: Any, config: Any = None) -> Any:
@@ -170,6 +171,7 @@ class _Task:
         self.rejected: list[tuple[dict, str]] = []
         self.streams: list[run.Stream] = []
         self.bound: Any = Unknown("not measured")
+        self.ring: dict = {}
 
     def end(self) -> None:
         for stream in self.streams:
@@ -222,35 +224,77 @@ class _Task:
 
     def _tune_samples(self, costs: run.Costs, habits: same.Habits) -> Tuned:
         modes, why = self._modes(costs, habits)
-        if "processes" in modes and run.has_torch():
-            run.add_transport(costs, self.settings, self.settings.get("batch_size") or 1)
-        self.batch_bytes = costs.bytes
-        memory = self._memory()
-        pipe = costs.pipeline(max(1, costs.samples // costs.batches), memory, _most_workers() if modes else 0)
-        planned = _tare.loader_plan(pipe, self.now["mode"], self.now["workers"])
-        self.bound = planned["bound"] if planned["bound"] is not None else Unknown("nothing took any time")
-        limit = planned["now"]["limit"]
-        self.findings = {limit: {"why": planned["now"]["why"], "bound": planned["bound"], "stages_ms": {k: (1e3 * w, 1e3 * c) for k, (w, c) in pipe["stages"].items()}, "predicted": planned["best"], "depth": planned["depth"]}}
+        pipe, planned = self._model(costs, modes)
         if not modes and not self.now["workers"]:
             return self.refused("; ".join(why))
-        if planned["bound"] is not None and planned["bound"] < 1 + self.threshold:
-            out = self.refused(f"at most {planned['bound']:.2f}x can be gained here, below the {self.threshold:.0%} that a change is worth ({planned['now']['why']})", "no_gain")
-            out.reasons += why
-            return out
-        best = self._search(pipe, planned, modes)
-        if best is None or best == self.now:
-            out = self.refused("nothing that was tried is faster than what is there", "no_gain")
-            out.reasons += why
-            return out
+        if known(self.bound) and self.bound < 1 + self.threshold:
+            return self._left(f"at most {self.bound:.2f}x can be gained here, below the {self.threshold:.0%} that a change is worth ({planned['now']['why']})", why)
         if self.level == "bitwise" and habits.random:
             self.settings = dict(self.settings, dataset=same.Seeded(self.settings["dataset"], setting(self.config, "seed")))
-        found = self._differs(best)
-        if found:
-            self.rejected.append((best, found))
-            return self.refused(f"the data differ: {found}", "different_data")
-        out = self._confirm(best, pipe)
+        remembers = setting(self.config, "remember")
+        mark = kept.mark(self.settings, costs.batch, self.step, self.now, self.level, self.transport, modes, self.threshold) if remembers else None
+        out = self._again(mark, costs, pipe, modes, why) if remembers else None
+        if out is None:
+            best = self._search(pipe, planned, modes)
+            out = self._left("nothing that was tried is faster than what is there", []) if best in (None, self.now) else self._proved(best, pipe)
+            if remembers and out.verdict in ("confirmed", "no_gain"):
+                kept.keep(mark, best if out.verdict == "confirmed" else {}, _sample_s(pipe))
         out.reasons += why
         return out
+
+    def _left(self, reason: str, why: list[str]) -> Tuned:
+        out = self.refused(reason, "no_gain")
+        out.reasons += why
+        return out
+
+    def _model(self, costs: run.Costs, modes: list[str]) -> tuple[dict, dict]:
+        """(costs of a sample, what the model says of them); bound and findings are set. The ring is one of the ways where it was asked for, or
+        where DataLoader's own transport is what holds the loader back: then its costs are measured too."""
+        if "processes" in modes and run.has_torch():
+            run.add_transport(costs, self.settings)
+        self.batch_bytes = costs.bytes
+        pipe = costs.pipeline(max(1, costs.samples // costs.batches), self._memory(), _most_workers() if modes else 0)
+        planned = _tare.loader_plan(pipe, self.now["mode"], self.now["workers"])
+        bound, now = planned["bound"], planned["now"]
+        if "ring" in modes and self.transport == "auto" and not _transport_is_the_limit(pipe):
+            modes.remove("ring")
+        if "ring" in modes:
+            self.ring = run.through_ring(costs, self.settings, pipe)
+            rate = _tare.loader_predict(self.ring, "processes", _most_workers())["rate"]
+            bound = max(bound, rate / now["rate"]) if bound and rate and now["rate"] else bound
+        self.bound = Unknown("nothing took any time") if bound is None else bound
+        self.findings = {now["limit"]: {"why": now["why"], "bound": bound, "stages_ms": {k: (1e3 * w, 1e3 * c) for k, (w, c) in pipe["stages"].items()}, "predicted": planned["best"], "depth": planned["depth"]}}
+        return pipe, planned
+
+    def _again(self, mark: str, costs: run.Costs, pipe: dict, modes: list[str], why: list[str]) -> Tuned | None:
+        """What was found before for this program here, proved again without a search; None: nothing was, or it holds no more."""
+        before = kept.recall(mark)
+        if before is None:
+            return None
+        plan, ratio = before["plan"], _sample_s(pipe) / before["sample_s"]
+        if not plan:
+            if 0.5 < ratio < 2:
+                return self._left(f"nothing that was tried was faster on {before['day']}, and a sample costs {ratio:.2f} times what it did then", [])
+            log.info("a sample costs %.2f times what it did on %s: searched again", ratio, before["day"])
+            return None
+        if plan["mode"] not in modes or plan["workers"] * plan["depth"] * self.batch_bytes > self._memory():
+            log.info("the decision of %s may not be used any more: searched again", before["day"])
+            return None
+        out = self._proved(plan, pipe, _UNIT_S / 2)
+        if out.verdict != "confirmed":
+            log.info("the decision of %s (%s) is not confirmed any more: searched again", before["day"], plan)
+            self.rejected.append((plan, f"of {before['day']}: " + (out.reasons[0] if out.reasons else out.verdict)))
+            return None
+        out.reasons.append(f"found on {before['day']}, proved again without a search")
+        return out
+
+    def _proved(self, plan: dict, pipe: dict, unit_s: float = _UNIT_S) -> Tuned:
+        """The same data, and faster."""
+        found = self._differs(plan)
+        if found:
+            self.rejected.append((plan, found))
+            return self.refused(f"the data differ: {found}", "different_data")
+        return self._confirm(plan, pipe, unit_s)
 
     def _modes(self, costs: run.Costs, habits: same.Habits) -> tuple[list[str], list[str]]:
         """Ways of making batches that may be tried, and why others may not."""
@@ -262,9 +306,9 @@ class _Task:
             reasons = ["without torch only threads are tried"]
         elif not reasons:
             modes.append("processes")
-            forked = same.processes_refused(self.settings["dataset"], costs.batch, "fork") if self.transport == "ring" else None
+            forked = same.processes_refused(self.settings["dataset"], costs.batch, "fork") if self.transport != "queue" else None
             modes += ["ring"] if forked == [] else []
-            reasons = forked or []
+            reasons = (forked or []) if self.transport == "ring" else []
         reasons = [f"no worker processes: {why}" for why in reasons]
         if habits.random:
             reasons.append("no threads: the samples draw random numbers from generators that threads would share")
@@ -296,8 +340,6 @@ class _Task:
         depths = sorted({2, self.now["depth"], max(1, planned["depth"])})
         kinds = [self.now["mode"]] + [m for m in modes if m != self.now["mode"]] if self.now["workers"] or "processes" in modes else [*modes, self.now["mode"]]
         memory = self._memory()
-        hand_over = {name: (0.25 * w, 0.25 * c) if name in ("send", "receive") else (w, c) for name, (w, c) in pipe["stages"].items()}
-        cheaper = dict(pipe, stages=hand_over)  # a guess that leads the search: bench/py_ring found a sixth or less
 
         def plan_at(at: tuple) -> dict[str, Any]:
             return {"mode": kinds[at[2]], "workers": workers[at[0]], "depth": depths[at[1]]}
@@ -312,7 +354,7 @@ class _Task:
 
         def predict(at: tuple) -> float:
             plan = plan_at(at)
-            costs = cheaper if plan["mode"] == "ring" else pipe
+            costs = self.ring if plan["mode"] == "ring" else pipe
             rate = _tare.loader_predict(costs, "threads" if plan["mode"] == "threads" else "processes", plan["workers"])["rate"]
             return -math.log(rate) if rate else 0.0
 
@@ -378,14 +420,14 @@ class _Task:
         kept = {k: v for k, v in self.settings.items() if k not in ("batch_size", "sampler", "drop_last", "shuffle", "batch_sampler")}
         return dict(kept, batch_sampler=batches[-2:])
 
-    def _confirm(self, plan: dict, pipe: dict | None) -> Tuned:
+    def _confirm(self, plan: dict, pipe: dict | None, unit_s: float = _UNIT_S) -> Tuned:
         base, candidate = self._stream(self.now), self._stream(plan)
         try:
             base.short = candidate.short = base.short or candidate.short
             base.other, candidate.other = candidate, base
-            base.sized(_UNIT_S)
+            base.sized(unit_s)
             alone = pss_bytes()
-            candidate.sized(_UNIT_S)
+            candidate.sized(unit_s)
             both = pss_bytes()
             bound = max(self.bound, 1 + self.threshold) if known(self.bound) else None
             out = confirm(base, candidate, what="data loading", plan=plan, threshold=self.threshold, budget_s=self.budget, bound=bound, target=TARGET)
@@ -405,7 +447,7 @@ class _Task:
     def _too_good(self, out: Tuned) -> None:
         """More than the loader's own costs allow was gained from other programs that gave way, and goes when they do not."""
         if out.verdict in ("confirmed", "likely") and out.ci and known(self.bound) and out.ci[0] > 1.05 * self.bound:
-            out.verdict = "refused"
+            out.verdict = "no_gain"
             out.reasons.append(f"more was measured than can be gained here ({self.bound:.2f}x): other programs gave way, which is no gain of the loader")
 
     def _veto(self, out: Tuned, pipe: dict | None) -> None:
@@ -427,6 +469,20 @@ def _length(dataset: Any) -> int | None:
         return len(dataset)
     except (TypeError, NotImplementedError):
         return None
+
+
+def _sample_s(pipe: dict) -> float:
+    """Seconds of a sample by one process alone."""
+    return sum(wall for name, (wall, _) in pipe["stages"].items() if name not in ("send", "receive"))
+
+
+def _transport_is_the_limit(pipe: dict) -> bool:
+    """Whether stacking and handing over take more than all else that is done for a batch, and a batch is large enough for the memory it is
+    stacked in to matter: smaller ones are made faster than any other process can hand them over."""
+    cost = {name: cpu for name, (_, cpu) in pipe["stages"].items()}
+    moved = sum(cost.get(name, 0.0) for name in ("collate", "send", "receive"))
+    made = sum(wall for name, (wall, _) in pipe["stages"].items() if name in ("fetch", "decode", "transform"))
+    return pipe["batch_bytes"] >= _LARGE and moved > made
 
 
 def _most_workers() -> int:

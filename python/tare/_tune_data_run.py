@@ -16,6 +16,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Iterable, Iterator
 
+from tare._tune import queued_seconds
 from tare._tune_data_same import close, shallow, size_of
 from tare._tune_data_watch import in_parts
 
@@ -214,15 +215,6 @@ class _Timed:
             self.cpu += time.thread_time() - cpu
 
 
-def _queued() -> float:
-    """Seconds that this thread was ready and had no processor: others' load, not the loader's."""
-    try:
-        with open("/proc/thread-self/schedstat") as file:
-            return int(file.read().split()[1]) / 1e9
-    except (OSError, IndexError, ValueError):
-        return 0.0
-
-
 class Costs:
     """Seconds of the stages, and what else the model wants, of one process alone. Fetching is what a sample waits, decoding what it
     computes outside of its `transform`."""
@@ -231,18 +223,20 @@ class Costs:
         self.stages: dict[str, list[float]] = {}
         self.samples, self.batches, self.each, self.bytes = 0, 0, [], 0
         self.batch: Any = None
+        self.last: list = []  # the samples of a batch
         self.clocks = _clocks_cost()
 
     def add(self, stage: str, wall: float, cpu: float) -> None:
+        """Differences of clocks may be below 0; of their sums only what is above counts, else noise would add up to a wait."""
         was = self.stages.setdefault(stage, [0.0, 0.0])
-        was[0] += max(0.0, wall)
-        was[1] += max(0.0, cpu)
+        was[0] += wall
+        was[1] += cpu
 
     def pipeline(self, batch_size: int, memory: float | None, most_workers: int) -> dict[str, Any]:
         n, each = max(1, self.samples), sorted(self.each)
         spread = each[min(len(each) - 1, int(0.99 * len(each)))] - statistics.median(each) if each else None
         return {
-            "stages": {name: (wall / n, cpu / n) for name, (wall, cpu) in self.stages.items()},
+            "stages": {name: (max(0.0, wall / n, cpu / n), max(0.0, cpu / n)) for name, (wall, cpu) in self.stages.items()},
             "cores": cores(), "spread": spread, "batch_bytes": self.bytes, "memory": memory, "batch": batch_size, "most_workers": most_workers,
         }  # fmt: skip
 
@@ -260,10 +254,11 @@ def instrumented(settings: dict[str, Any], batches: Iterator[list], step: Callab
     begun = time.perf_counter()
     for indices in batches:
         samples = [_one(costs, dataset, index, timed) for index in (indices if isinstance(indices, list) else [indices])]
-        queued, wall, cpu = _queued(), time.perf_counter(), time.thread_time()
+        queued, wall, cpu = queued_seconds(), time.perf_counter(), time.thread_time()
         costs.batch = collate(samples) if isinstance(indices, list) else collate(samples[0])
         cpu, wall = time.thread_time() - cpu, time.perf_counter() - wall
-        costs.add("collate", max(cpu, wall - (_queued() - queued)), cpu)
+        costs.last = samples
+        costs.add("collate", wall - (queued_seconds() - queued), cpu)
         if step is not None:
             wall, cpu = time.perf_counter(), time.process_time()
             step(costs.batch)
@@ -287,16 +282,15 @@ def _clocks_cost() -> tuple[float, float]:
 
 def _one(costs: Costs, dataset: Any, index: Any, timed: list) -> Any:
     before = sum(t.wall for t in timed), sum(t.cpu for t in timed)
-    queued, wall, cpu = _queued(), time.perf_counter(), time.thread_time()
+    queued, wall, cpu = queued_seconds(), time.perf_counter(), time.thread_time()
     sample = dataset[index]
     cpu, wall = time.thread_time() - cpu - costs.clocks[1], time.perf_counter() - wall - costs.clocks[0]
-    cpu = max(0.0, cpu)
-    wall = max(cpu, wall - (_queued() - queued))
+    wall -= queued_seconds() - queued
     inside = sum(t.wall for t in timed) - before[0], sum(t.cpu for t in timed) - before[1]
-    costs.each.append(wall)
+    costs.each.append(max(0.0, wall))
     costs.samples += 1
     costs.add("transform", *inside)
-    costs.add("fetch", wall - cpu - max(0.0, inside[0] - inside[1]), 0.0)
+    costs.add("fetch", wall - cpu - (inside[0] - inside[1]), 0.0)
     costs.add("decode", cpu - inside[1], cpu - inside[1])
     return sample
 
@@ -314,29 +308,61 @@ class _Again:
         return copy.deepcopy(self.batch)
 
 
-def add_transport(costs: Costs, settings: dict[str, Any], batch_size: int) -> None:
+def add_transport(costs: Costs, settings: dict[str, Any]) -> None:
     """What one worker process costs for each batch it hands over: its processor time and this process's."""
     from torch.utils.data import DataLoader
 
-    wall = time.thread_time()
+    begun = time.thread_time()
     for _ in range(3):
         copy.deepcopy(costs.batch)
-    copied = (time.thread_time() - wall) / 3
+    copied = (time.thread_time() - begun) / 3
     source = iter(DataLoader(_Again(costs.batch), batch_size=None, num_workers=1, multiprocessing_context=settings.get("multiprocessing_context")))
     try:
-        for _ in range(4):
-            next(source)
-        clock = (~source._workers[0].pid << 3) | 2  # the worker's processor clock, as clock_getcpuclockid(3) names it
-        own, theirs, begun, n = time.thread_time(), time.clock_gettime(clock), time.perf_counter(), 0
-        while n < 4 or (time.perf_counter() - begun < _TRANSPORT_S and n < 200):
-            next(source)
-            n += 1
-        send, receive = (time.clock_gettime(clock) - theirs) / n - copied, (time.thread_time() - own) / n
+        send, receive = _handed_over(source, lambda: source._workers[0].pid)
     finally:
         close(source)
-    samples = max(1, costs.samples / max(1, costs.batches))
-    costs.add("send", *[max(0.0, send) / samples * costs.samples] * 2)
-    costs.add("receive", *[receive / samples * costs.samples] * 2)
+    for stage, seconds in (("send", max(0.0, send - copied)), ("receive", receive)):
+        costs.add(stage, seconds * costs.batches, seconds * costs.batches)
+
+
+class _Same:
+    """The samples of one batch again and again."""
+
+    def __init__(self, samples: list) -> None:
+        self.samples = samples
+
+    def __len__(self) -> int:
+        return 1 << 30
+
+    def __getitem__(self, index: int) -> Any:
+        return self.samples[index % len(self.samples)]
+
+
+def through_ring(costs: Costs, settings: dict[str, Any], pipe: dict[str, Any]) -> dict[str, Any]:
+    """The pipeline with the ring: batches are stacked in its memory, so collating is part of what is measured by one worker."""
+    from tare._tune_ring import ring_class
+
+    size = len(costs.last) if settings.get("batch_size") or settings.get("batch_sampler") else None
+    loader = ring_class()(_Same(costs.last), batch_size=size, collate_fn=settings["collate_fn"], num_workers=1)
+    try:
+        made, receive = _handed_over(iter(loader), lambda: loader._team.processes[0].pid)
+    finally:
+        loader.close()
+    n = max(1, costs.samples / max(1, costs.batches))
+    own = {"collate": (made / n, made / n), "send": (0.0, 0.0), "receive": (receive / n, receive / n)}
+    return dict(pipe, stages={**pipe["stages"], **own})
+
+
+def _handed_over(source: Iterator[Any], worker: Callable[[], int]) -> tuple[float, float]:
+    """Processor seconds for a batch of one worker, and of this thread."""
+    for _ in range(4):
+        next(source)
+    clock = (~worker() << 3) | 2  # the worker's processor clock, as clock_getcpuclockid(3) names it
+    own, theirs, begun, n = time.thread_time(), time.clock_gettime(clock), time.perf_counter(), 0
+    while n < 4 or (time.perf_counter() - begun < _TRANSPORT_S and n < 200):
+        next(source)
+        n += 1
+    return (time.clock_gettime(clock) - theirs) / n, (time.thread_time() - own) / n
 
 
 # ---- streams of batches ----

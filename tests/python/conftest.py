@@ -76,6 +76,20 @@ def tare_package(package):
     return tare
 
 
+@pytest.fixture(autouse=True, scope="module")
+def nothing_remembered(request, tmp_path_factory):
+    """Tests of the package remember for themselves what optimizers decided, not for the user or each other."""
+    if not request.module.__name__.startswith("test_py_"):
+        yield
+        return
+    before = os.environ.get("XDG_CACHE_HOME")
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    os.environ.pop("XDG_CACHE_HOME")
+    if before is not None:
+        os.environ["XDG_CACHE_HOME"] = before
+
+
 @pytest.fixture
 def python(package, clean_env, tmp_path):
     """python("script text", *args, status=0) or python("-m", "tare", ..., status=0): this interpreter with the package, in an empty

@@ -208,3 +208,17 @@ def test_first_difference_of_arrays():
     torch = pytest.importorskip("torch")
     t = torch.arange(4)
     assert _tune.first_difference(t, t.clone()) is None and "element 2" in _tune.first_difference(t, torch.tensor([0, 1, 5, 3]))
+
+
+def test_a_share_taken_from_others_is_no_gain():
+    """Two threads on a busy machine: 1.4 times as fast with 1.75 times the processor time, while half of the base's time was waiting for a processor."""
+    from tare._tune import Unit, _refuse_theft
+
+    def tuned(gain, queued):
+        base = [Unit(1.0, 1.0 - queued, None, queued)] * 8
+        return tare.Tuned("x", {"threads": 2}, "confirmed", gain=gain + 0.1, ci=(gain, gain + 0.2), baseline=base, candidate=base, uses_more_cpu=True)
+
+    for gain, queued, verdict in ((1.4, 0.5, "no_gain"), (2.0, 0.5, "no_gain"), (2.3, 0.5, "confirmed"), (1.4, 0.0, "confirmed"), (8.0, 0.8, "confirmed")):
+        out = tuned(gain, queued)
+        _refuse_theft(out, 0.1)
+        assert out.verdict == verdict and ("gave way" in " ".join(out.reasons)) == (verdict == "no_gain"), (gain, queued, out)

@@ -61,6 +61,18 @@ def test_bad_pipelines_say_why(pipe, mode, workers, text):
         _tare.loader_plan(pipe, mode, workers)
 
 
+def test_noise_of_the_clocks_is_no_wait():
+    costs = run.Costs()
+    costs.samples, costs.batches = 100, 10
+    for i in range(100):
+        costs.add("fetch", 1e-6 if i % 2 else -1e-6, 0.0)
+        costs.add("decode", 5e-6, 5e-6)
+    stages = costs.pipeline(10, None, 8)["stages"]
+    assert stages["fetch"] == (pytest.approx(0, abs=1e-12), 0.0) and stages["decode"] == pytest.approx((5e-6, 5e-6))
+    costs.add("fetch", -1.0, 0.0)
+    assert costs.pipeline(10, None, 8)["stages"]["fetch"] == (0.0, 0.0)
+
+
 # ---- mutants of loaders ----
 
 
@@ -539,7 +551,7 @@ def test_more_than_the_bound_is_no_gain_and_cpu_is_a_veto():
     out = tare.Tuned("x", {"workers": 4}, "confirmed", gain=2.0, ci=(1.9, 2.1), candidate=[unit] * 3, cpu=(1.4, 1.3, 1.5), uses_more_cpu=True)
     task.bound = 1.2
     task._too_good(out)
-    assert out.verdict == "refused" and "gave way" in out.reasons[0]
+    assert out.verdict == "no_gain" and "gave way" in out.reasons[0]
     out.verdict, task.bound = "confirmed", 4.0
     task._too_good(out)
     assert out.verdict == "confirmed"
