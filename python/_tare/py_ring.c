@@ -47,6 +47,12 @@ static int check_slot(const struct ring_object *self, Py_ssize_t slot)
     return refuse(PyExc_IndexError, "slot %zd of %zu", slot, self->ring.slots);
 }
 
+/* Lengths are told in 32 bits. */
+static bool fits(const struct ring_object *self, Py_ssize_t bytes)
+{
+    return (size_t)bytes <= self->ring.slot_bytes && (size_t)bytes <= UINT32_MAX;
+}
+
 static PyObject *ring_post(PyObject *object, PyObject *args)
 {
     struct ring_object *self = (struct ring_object *)object;
@@ -57,7 +63,7 @@ static PyObject *ring_post(PyObject *object, PyObject *args)
     while (slot < self->ring.slots && self->held[slot]) slot++;
     if (slot == self->ring.slots)
         PyErr_SetString(PyExc_BlockingIOError, "every slot of the ring is in use");
-    else if ((size_t)what.len > self->ring.slot_bytes)
+    else if (!fits(self, what.len))
         PyErr_Format(PyExc_ValueError, "a job of %zd bytes does not fit a slot of %zu", what.len,
                      self->ring.slot_bytes);
     else {
@@ -80,8 +86,12 @@ static PyObject *free_slots(PyObject *object, PyObject *Py_UNUSED(none))
 
 static PyObject *meta_of(const struct shared_ring *r, size_t slot)
 {
-    size_t n = shared_slot_of(r, slot)->meta;
-    return PyBytes_FromStringAndSize((char *)shared_data(r, slot), (Py_ssize_t)(n <= r->slot_bytes ? n : 0));
+    size_t n = __atomic_load_n(&shared_slot_of(r, slot)->meta, __ATOMIC_RELAXED);
+    if (n > r->slot_bytes)
+        return PyErr_Format(PyExc_ValueError,
+                            "slot %zu of the ring is damaged: it tells of %zu bytes and has %zu", slot, n,
+                            r->slot_bytes);
+    return PyBytes_FromStringAndSize((char *)shared_data(r, slot), (Py_ssize_t)n);
 }
 
 /* (job, slot, seconds) -> (kind, meta), pid of a worker that died, or None: not within that time */
@@ -94,8 +104,10 @@ static PyObject *ring_wait(PyObject *object, PyObject *args)
     pid_t dead;
     enum shared_wait how;
     if (!PyArg_ParseTuple(args, "knd:wait", &job, &slot, &seconds) || check_slot(self, slot) < 0) return NULL;
-    Py_BEGIN_ALLOW_THREADS how = shared_wait_done(&self->ring, (size_t)slot, (uint32_t)job, seconds, &dead);
-    Py_END_ALLOW_THREADS if (PyErr_CheckSignals() < 0) return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    how = shared_wait_done(&self->ring, (size_t)slot, (uint32_t)job, seconds, &dead);
+    Py_END_ALLOW_THREADS;
+    if (PyErr_CheckSignals() < 0) return NULL;
     if (how == SHARED_DEAD) return PyLong_FromLong(dead);
     if (how != SHARED_READY) Py_RETURN_NONE;
     return Py_BuildValue("iN", (int)shared_slot_of(&self->ring, (size_t)slot)->kind,
@@ -111,8 +123,10 @@ static PyObject *ring_take(PyObject *object, PyObject *args)
     size_t slot = 0;
     enum shared_wait how;
     if (!PyArg_ParseTuple(args, "kd:take", &job, &seconds)) return NULL;
-    Py_BEGIN_ALLOW_THREADS how = shared_take(&self->ring, (uint32_t)job, seconds, &slot);
-    Py_END_ALLOW_THREADS if (PyErr_CheckSignals() < 0) return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    how = shared_take(&self->ring, (uint32_t)job, seconds, &slot);
+    Py_END_ALLOW_THREADS;
+    if (PyErr_CheckSignals() < 0) return NULL;
     if (how == SHARED_CLOSED || how == SHARED_DEAD) Py_RETURN_FALSE;
     if (how != SHARED_READY) Py_RETURN_NONE;
     return Py_BuildValue("nN", (Py_ssize_t)slot, meta_of(&self->ring, slot));
@@ -128,8 +142,8 @@ static PyObject *ring_done(PyObject *object, PyObject *args)
     tare_error err = TARE_ERROR_INIT;
     tare_status s = TARE_OK;
     if (!PyArg_ParseTuple(args, "kniy*:done", &job, &slot, &kind, &meta)) return NULL;
-    bool fits = check_slot(self, slot) == 0 && (size_t)meta.len <= self->ring.slot_bytes;
-    if (fits) {
+    bool may = check_slot(self, slot) == 0 && fits(self, meta.len);
+    if (may) {
         struct shared_made made = {(uint32_t)job, kind ? SHARED_ERROR : SHARED_DATA, meta.buf,
                                    (size_t)meta.len};
         s = shared_done(&self->ring, (size_t)slot, &made, &err);
@@ -137,7 +151,7 @@ static PyObject *ring_done(PyObject *object, PyObject *args)
         PyErr_Format(PyExc_ValueError, "%zd bytes do not fit a slot of %zu", meta.len, self->ring.slot_bytes);
     PyBuffer_Release(&meta);
     if (s < 0) return raise_error(&err);
-    return fits ? Py_NewRef(Py_None) : NULL;
+    return may ? Py_NewRef(Py_None) : NULL;
 }
 
 static PyObject *ring_at(PyObject *object, PyObject *args)
@@ -168,6 +182,18 @@ static PyObject *ring_watch(PyObject *object, PyObject *arg)
     if (PyErr_Occurred()) return NULL;
     if (shared_watch(&((struct ring_object *)object)->ring, (pid_t)pid, &err) < 0) return raise_error(&err);
     Py_RETURN_NONE;
+}
+
+/* seconds -> whether all have ended by then */
+static PyObject *ring_end(PyObject *object, PyObject *arg)
+{
+    double seconds = PyFloat_AsDouble(arg);
+    bool all;
+    if (PyErr_Occurred()) return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    all = shared_end(&((struct ring_object *)object)->ring, seconds);
+    Py_END_ALLOW_THREADS;
+    return PyBool_FromLong(all);
 }
 
 /* (slot, frees): its memory, as something with a buffer */
@@ -211,6 +237,7 @@ static PyMethodDef ring_methods[] = {
     {"at", ring_at, METH_VARARGS, "at(slot, position): the sample that is being made"},
     {"state", ring_state, METH_O, "state(slot) -> (pid, position)"},
     {"watch", ring_watch, METH_O, "watch(pid): waits end when it dies"},
+    {"end", ring_end, METH_O, "end(seconds): kills the watched workers, and whether all have ended by then"},
     {"view", ring_view, METH_VARARGS, "view(slot, frees): its memory; frees: the slot, with the last user"},
     {NULL, NULL, 0, NULL}};
 
@@ -234,7 +261,9 @@ static PyType_Spec view_spec = {
 
 static int init(PyObject *module)
 {
-    return add_type(module, &ring_spec, NULL) < 0 ? -1 : add_type(module, &view_spec, &view_type);
+    if (add_type(module, &ring_spec, NULL) < 0 || add_type(module, &view_spec, &view_type) < 0) return -1;
+    view_type->tp_new = NULL; /* made by Ring.view() alone: it is nothing without a ring */
+    return 0;
 }
 
 const struct part ring_part = {NULL, init};

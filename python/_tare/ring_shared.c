@@ -7,6 +7,7 @@
 #include <linux/futex.h>
 #include <math.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -97,6 +98,25 @@ void shared_close(struct shared_ring *r)
     *r = (struct shared_ring){0};
 }
 
+/* By pidfd: a number could be another process's by now. */
+bool shared_end(struct shared_ring *r, double seconds)
+{
+    bool ours = r->map && head_of(r)->process == (uint32_t)getpid(), all = true;
+    uint64_t begun = clock_raw_ns();
+    for (size_t i = 0; ours && i < r->workers; i++)
+        syscall(SYS_pidfd_send_signal, r->watched[i], SIGKILL, NULL, 0);
+    for (size_t i = 0; i < r->workers; i++) {
+        struct pollfd it = {.fd = r->watched[i], .events = POLLIN};
+        double left = seconds;
+        while (ours && left > 0 && poll(&it, 1, SLICE_MS) <= 0)
+            left = seconds - (double)(clock_raw_ns() - begun) / 1e9;
+        all = all && (!ours || it.revents);
+        close(r->watched[i]);
+    }
+    r->workers = 0;
+    return all;
+}
+
 uint32_t shared_post(struct shared_ring *r, size_t slot, uint32_t meta)
 {
     struct head *h = head_of(r);
@@ -167,6 +187,7 @@ enum shared_wait shared_take(struct shared_ring *r, uint32_t job, double seconds
         if ((uint32_t)getppid() != h->process) return SHARED_DEAD;
     }
     *slot = h->slot_of[job % r->slots];
+    if (*slot >= r->slots) return SHARED_CLOSED;
     struct shared_slot *s = shared_slot_of(r, *slot);
     uint32_t expected = job * 4 + POSTED;
     s->owner = (uint32_t)getpid();

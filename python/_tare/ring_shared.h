@@ -6,6 +6,7 @@
 #ifndef PYTHON_RING_SHARED_H
 #define PYTHON_RING_SHARED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -47,8 +48,12 @@ uint32_t shared_post(struct shared_ring *r, size_t slot, uint32_t meta);
 enum shared_wait shared_wait_done(struct shared_ring *r, size_t slot, uint32_t job, double seconds,
                                   pid_t *dead);
 tare_status shared_watch(struct shared_ring *r, pid_t pid, tare_error *err);
+/* Kills the watched workers and waits until they have ended, `seconds` at most. In another process than the one that
+ * posts it only lets go of them. False: one still lives. */
+bool shared_end(struct shared_ring *r, double seconds);
 
-/* A worker: until job number `job` is posted; *slot is its own then. SHARED_DEAD: the process that posts is gone. */
+/* A worker: until job number `job` is posted; *slot is its own then. SHARED_DEAD: the process that posts is gone.
+ * SHARED_CLOSED also where the shared memory says what cannot be. */
 enum shared_wait shared_take(struct shared_ring *r, uint32_t job, double seconds, size_t *slot);
 /* TARE_BUSY: the slot is not this job's any more; then nothing is written. */
 struct shared_made {

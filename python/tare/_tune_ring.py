@@ -21,7 +21,8 @@ from typing import Any, Iterator
 
 from tare import _tare
 
-_META, _ALIGN, _TICK_S = 1 << 16, 64, 0.2
+_META, _ALIGN, _TICK_S, _END_S = 1 << 16, 64, 0.2, 1.0
+_ALL = 2**32 - 1  # a place of a sample: all of a batch at once
 _made: list[type] = []
 
 
@@ -31,7 +32,9 @@ class WorkerDied(RuntimeError):
     def __init__(self, pid: int, status: int | None, index: Any) -> None:
         self.pid, self.index = pid, index
         self.signal = -status if status is not None and status < 0 else None
-        how = f"was killed by {_signal_name(self.signal)}" if self.signal else f"left with status {status}"
+        how = f"left with status {status}" if status is not None else "ended, nobody knows how (SIGCHLD is ignored)"
+        if self.signal:
+            how = f"was killed by {_signal_name(self.signal)}"
         super().__init__(f"worker {pid} {how} " + ("while it waited for work" if index is None else f"while it made sample {index!r}"))
 
     def __reduce__(self) -> tuple:
@@ -197,7 +200,7 @@ def _work(ring: Any, loader: Any, worker: int, workers: int, seed: int) -> None:
                 failed.reraise()
             meta, kind = _describe(_batch(ring, slot, loader, pickle.loads(posted), _collate_into(writer) if plain else loader.collate_fn), writer), 0
         except Exception:
-            meta, kind = _tell_error(failed or ExceptionWrapper(where=f"in DataLoader worker process {worker}")), 1
+            meta, kind = _tell_error(failed or ExceptionWrapper(where=f"in DataLoader worker process {worker}"), len(writer.bytes)), 1
         ring.done(job, slot, kind, meta)
         job += workers
 
@@ -207,6 +210,7 @@ def _batch(ring: Any, slot: int, loader: Any, indices: Any, collate: Any) -> Any
         return collate(loader.dataset[indices])
     many = getattr(loader.dataset, "__getitems__", None)
     if many:
+        ring.at(slot, _ALL)
         return collate(many(indices))
     samples = []
     for at, index in enumerate(indices):
@@ -215,16 +219,18 @@ def _batch(ring: Any, slot: int, loader: Any, indices: Any, collate: Any) -> Any
     return collate(samples)
 
 
-def _tell_error(wrapped: Any) -> bytes:
+def _tell_error(wrapped: Any, room: int) -> bytes:
     try:
-        text = pickle.dumps(wrapped)
+        text, why = pickle.dumps(wrapped), "does not fit the ring's slots"
         pickle.loads(text)
-        return text
+        if len(text) <= room:
+            return text
     except Exception:
-        from torch._utils import ExceptionWrapper
+        why = "cannot be pickled"
+    from torch._utils import ExceptionWrapper
 
-        error = RuntimeError(f"{wrapped.exc_type.__name__}, which cannot be pickled:\n{wrapped.exc_msg}"[: _META // 2])
-        return pickle.dumps(ExceptionWrapper((RuntimeError, error, None), "in DataLoader worker process"))
+    error = RuntimeError(f"{wrapped.exc_type.__name__}, which {why}:\n{wrapped.exc_msg}"[: _META // 8])  # 4 bytes a letter at most
+    return pickle.dumps(ExceptionWrapper((RuntimeError, error, None), "in DataLoader worker process"))
 
 
 class _Team:
@@ -232,14 +238,19 @@ class _Team:
 
     def __init__(self, loader: Any, workers: int, depth: int, slot_bytes: int, seed: int) -> None:
         slots = workers * depth + 2
-        self.workers, self.ahead, self.ring = workers, workers * depth, _tare.Ring(slots, slot_bytes)
+        self.pid, self.workers, self.ahead = os.getpid(), workers, workers * depth
+        self.ring = _tare.Ring(slots, max(slot_bytes, _META))
         self.waiting: collections.deque = collections.deque()  # (job, slot, indices)
         context = multiprocessing.get_context("fork")
         self.processes = [context.Process(target=_work, args=(self.ring, loader, i, workers, seed), daemon=True, name=f"tare-ring-{i}") for i in range(workers)]
         try:
             for process in self.processes:
                 process.start()
-                self.ring.watch(process.pid)
+                try:
+                    self.ring.watch(process.pid)
+                except OSError:
+                    process.kill()  # nobody else would
+                    raise
         except BaseException:
             self.close()
             raise
@@ -258,47 +269,46 @@ class _Team:
             if said is not None:
                 break
             if timeout and time.monotonic() - begun > timeout:
+                self.close()  # else the next epoch would wait for what hangs
                 raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
-        self.waiting.popleft()
         kind, meta = said
-        memory = memoryview(self.ring.view(slot, True))
+        view = self.ring.view(slot, True)  # first: were it interrupted after popleft(), nobody would free the slot
+        self.waiting.popleft()
         if kind:
+            del view  # an error that is kept keeps its frames
             pickle.loads(meta).reraise()
-        batch = _restore(meta, memory)
+        batch = _restore(meta, memoryview(view))
         spare = self.ring.free() + len(self.waiting) >= self.ahead  # what is kept by the program must not stop the workers
         return batch if spare else _own(batch)
 
     def _died(self, pid: int) -> WorkerDied:
-        process = next(p for p in self.processes if p.pid == pid)
-        process.join(1.0)
+        status = next(p for p in self.processes if p.pid == pid).exitcode
         index = None
         for job, slot, indices in self.waiting:
             owner, at = self.ring.state(slot)
             if owner == pid and self.ring.wait(job, slot, 0.0) in (None, pid):
-                index = indices[at] if isinstance(indices, list) else indices
+                index = indices[at] if isinstance(indices, list) and at < len(indices) else indices
                 break
-        status = process.exitcode
         self.close()
         return WorkerDied(pid, status, index)
 
-    def drain(self) -> None:
+    def drain(self, timeout: float) -> None:
         """What an epoch that was left early still has under way."""
         while self.waiting:
             try:
-                self.receive()
+                self.receive(timeout)
             except WorkerDied:
                 raise
             except Exception:
                 traceback.clear_frames(sys.exc_info()[2])
 
     def close(self) -> None:
-        """Ends the workers, whatever they do."""
+        """Ends the workers, whatever they do; those of a process that this one was forked from are not ours to end. Not by
+        join(): what a worker has forked may hold its pipe open."""
+        self.ring.end(_END_S)
         for process in self.processes:
-            if process.pid is not None and process.exitcode is None:
-                os.kill(process.pid, signal.SIGKILL)
-        for process in self.processes:
-            if process.pid is not None:
-                process.join(5.0)
+            if process.pid is not None and self.pid == os.getpid() and process.exitcode is not None:
+                process.join(0)
         self.waiting.clear()
         self.processes = []
 
@@ -328,14 +338,16 @@ def ring_class() -> type:
                 raise ValueError("the ring needs num_workers=1 or more")
             named["multiprocessing_context"] = None
             super().__init__(dataset, *args, **named)
-            self.ring_bytes, self._team = ring_bytes, None
+            self.ring_bytes, self._team, self._end = ring_bytes, None, None
 
         def __iter__(self) -> Iterator[Any]:
             seed = torch.empty((), dtype=torch.int64).random_(generator=self.generator).item()  # as DataLoader draws it
-            if self._team is None or not self._team.processes:
+            if self._team is not None and (not self._team.processes or self._team.pid != os.getpid()):
+                self.close()
+            if self._team is None:
                 self._team = _Team(_Bare(self), self.num_workers, self.prefetch_factor or 2, self.ring_bytes, seed)
-                weakref.finalize(self, _Team.close, self._team)
-            self._team.drain()
+                self._end = weakref.finalize(self, _Team.close, self._team)
+            self._team.drain(self.timeout)
             return self._epoch(self._team)
 
         def _epoch(self, team: _Team) -> Iterator[Any]:
@@ -355,9 +367,9 @@ def ring_class() -> type:
 
         def close(self) -> None:
             """Ends its workers; the next epoch starts new ones."""
-            if self._team is not None:
-                self._team.close()
-            self._team = None
+            if self._end is not None:
+                self._end()  # once; it also lets go of the team, whose ring goes with its last batch
+            self._team = self._end = None
 
     _made.append(RingDataLoader)
     return RingDataLoader
