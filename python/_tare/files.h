@@ -10,10 +10,10 @@
 
 #include "core/error.h"
 
-/* Way, and whether its file is opened with O_DIRECT. */
-#define READ_WAYS(X) X(read, false) X(threads, false) X(direct, true) X(uring, true)
+/* From `direct` on they are for files that were opened with O_DIRECT. */
+#define READ_WAYS(X) X(read) X(threads) X(direct) X(uring)
 enum read_way {
-#define X(name, direct) READ_##name,
+#define X(name) READ_##name,
     READ_WAYS(X)
 #undef X
         READ_WAY_COUNT
@@ -43,6 +43,7 @@ static inline size_t read_piece_size(const struct read_job *job, size_t at)
 {
     return job->n - at < job->piece ? job->n - at : job->piece;
 }
+bool read_is_direct(int fd); /* whether it was opened with O_DIRECT */
 /* n bytes at `offset`, however many calls that takes; for O_DIRECT `to` is aligned and has room for whole blocks. */
 tare_status read_exactly(const struct read_job *job, unsigned char *to, size_t at, const char *name,
                          tare_error *err);

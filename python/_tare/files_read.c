@@ -26,11 +26,17 @@ static void in_threads(void *(*work)(void *), void *ctx, unsigned threads)
 
 /* ---- one file in pieces ---- */
 
+bool read_is_direct(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && flags & O_DIRECT;
+}
+
 tare_status read_exactly(const struct read_job *job, unsigned char *to, size_t at, const char *name,
                          tare_error *err)
 {
     size_t want = read_piece_size(job, at), got = 0;
-    bool direct = (fcntl(job->fd, F_GETFL) & O_DIRECT) != 0;
+    bool direct = read_is_direct(job->fd);
     while (got < want) {
         size_t ask = want - got;
         if (direct) { /* whole blocks, from a block's start */
@@ -54,7 +60,7 @@ tare_status read_exactly(const struct read_job *job, unsigned char *to, size_t a
 struct crew {
     const struct read_job *job;
     const char *name;
-    bool direct;
+    bool direct;        /* the file, whatever the way: whole blocks need room */
     atomic_size_t next; /* byte of the job */
     atomic_int status;  /* of the first that failed */
     tare_error *err;    /* written by it alone */
@@ -96,7 +102,7 @@ tare_status read_job_run(const struct read_job *job, enum read_way way, const ch
     tare_error own = TARE_ERROR_INIT;
     if (job->n == 0) return TARE_OK;
     if (way == READ_uring) return uring_read(job, name, err);
-    struct crew c = {.job = job, .name = name, .direct = way == READ_direct, .err = &own};
+    struct crew c = {.job = job, .name = name, .direct = read_is_direct(job->fd), .err = &own};
     size_t pieces = (job->n + job->piece - 1) / job->piece;
     unsigned threads = way == READ_read ? 1 : job->depth;
     in_threads(read_pieces, &c, pieces < threads ? (unsigned)pieces : threads);

@@ -108,13 +108,14 @@ static tare_status uring_take(struct uring_run *r, const struct read_job *job, c
     unsigned slot = (unsigned)c->user_data;
     unsigned char *from = r->u.slots + slot * job->piece;
     size_t at = r->at[slot], n = read_piece_size(job, at);
+    int res = c->res == -EINTR || c->res == -EAGAIN ? 0 : c->res;
     r->open--;
-    if (c->res < 0) {
-        errno = -c->res;
+    if (res < 0) {
+        errno = -res;
         return error_errno(err, "%s: reading %zu bytes at %llu", name, n,
                            (unsigned long long)(job->offset + at));
     }
-    if ((size_t)c->res < n) {
+    if ((size_t)res < n) {
         tare_status s = read_exactly(job, from, at, name, err);
         if (s < 0) return s;
     }
@@ -169,6 +170,8 @@ tare_status uring_read(const struct read_job *job, const char *name, tare_error 
     }
     r.next = job->n;
     while (s < 0 && r.open > 0 && uring_turn(&r.u) == 0) uring_answers(&r, job, name, NULL);
+    if (r.open > 0)
+        r.u.slots = MAP_FAILED; /* the kernel may still write there: never anybody else's memory */
     uring_close(&r.u);
     errno = error;
     return error && s == TARE_OK ? error_errno(err, "%s: io_uring", name) : s;

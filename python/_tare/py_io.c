@@ -5,16 +5,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "codec.h"
-#include "core/crc.h"
 #include "core/file.h"
 #include "core/mem.h"
+#include "core/stored.h"
 #include "files.h"
 #include "part.h"
 #include "probe/file_facts.h"
 
 static const char *const way_names[] = {
-#define X(name, direct) #name,
+#define X(name) #name,
     READ_WAYS(X)
 #undef X
 };
@@ -116,7 +115,7 @@ static PyObject *read_range(PyObject *Py_UNUSED(self), PyObject *args, PyObject 
         return PyErr_Format(PyExc_ValueError,
                             "file_read: depth 1 to %d, pieces of whole %d bytes up to 64 MiB", READ_DEPTH_MAX,
                             READ_ALIGN);
-    if (way >= READ_direct && offset % READ_ALIGN)
+    if ((way >= READ_direct || read_is_direct(fd)) && offset % READ_ALIGN)
         return PyErr_Format(PyExc_ValueError, "file_read: %s reads from multiples of %d bytes on", way_name,
                             READ_ALIGN);
     if (n > PY_SSIZE_T_MAX) return PyErr_NoMemory();
@@ -166,30 +165,50 @@ static PyObject *read_many(PyObject *Py_UNUSED(self), PyObject *args)
 
 /* ---- packing and storing ---- */
 
+/* Without the GIL, `room` bytes at `to` are made of `from`, and *room is what they are then. */
+struct packing {
+    const struct codec *codec;
+    int level; /* of packing; UNPACK: the other way */
+    struct codec_bytes from;
+};
+enum { UNPACK = -1000 };
+
+static PyObject *made_by(const struct packing *p, size_t room, const char *name)
+{
+    PyObject *out = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)room);
+    tare_error err = TARE_ERROR_INIT;
+    tare_status s;
+    if (!out) return NULL;
+    void *to = PyBytes_AS_STRING(out);
+    Py_BEGIN_ALLOW_THREADS;
+    if (p->level == UNPACK)
+        s = codec_unpack(p->codec, p->from, to, room);
+    else
+        s = codec_pack(p->codec, p->level, p->from, to, &room);
+    Py_END_ALLOW_THREADS;
+    if (s == TARE_OK) return _PyBytes_Resize(&out, (Py_ssize_t)room) < 0 ? NULL : out;
+    Py_DECREF(out);
+    if (p->level == UNPACK)
+        error_set(&err, TARE_FORMAT, "%s: these are not %zu packed bytes", name, room);
+    else
+        error_set(&err, s, "%s: packing failed", name);
+    return raise_error(&err);
+}
+
 static PyObject *pack(PyObject *Py_UNUSED(self), PyObject *args)
 {
     Py_buffer from;
     const char *name;
     int level;
-    tare_status s = TARE_OK;
     tare_error err = TARE_ERROR_INIT;
     if (!PyArg_ParseTuple(args, "siy*:pack", &name, &level, &from)) return NULL;
-    const struct codec *c = codec_find(name, &err);
-    size_t room = c ? codec_bound(c, (size_t)from.len) : 0;
-    if (c && !room)
+    struct packing p = {codec_find(name, &err), level, {from.buf, (size_t)from.len}};
+    size_t room = p.codec ? codec_bound(p.codec, p.from.n) : 0;
+    if (p.codec && !room)
         error_set(&err, TARE_UNSUPPORTED, "%s: %zd bytes are more than it packs at a time", name, from.len);
-    PyObject *out = room ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)room) : NULL;
-    if (out) {
-        void *to = PyBytes_AS_STRING(out);
-        Py_BEGIN_ALLOW_THREADS;
-        s = codec_pack(c, level, (struct codec_bytes){from.buf, (size_t)from.len}, to, &room);
-        Py_END_ALLOW_THREADS;
-    }
+    PyObject *out = room ? made_by(&p, room, name) : raise_error(&err);
     PyBuffer_Release(&from);
-    if (out && s == TARE_OK) return _PyBytes_Resize(&out, (Py_ssize_t)room) < 0 ? NULL : out;
-    Py_XDECREF(out);
-    if (s < 0) error_set(&err, s, "%s: packing failed", name);
-    return err.status < 0 && !PyErr_Occurred() ? raise_error(&err) : NULL;
+    return out;
 }
 
 static PyObject *unpack(PyObject *Py_UNUSED(self), PyObject *args)
@@ -197,51 +216,106 @@ static PyObject *unpack(PyObject *Py_UNUSED(self), PyObject *args)
     Py_buffer from;
     const char *name;
     Py_ssize_t n;
-    tare_status s = TARE_OK;
     tare_error err = TARE_ERROR_INIT;
     if (!PyArg_ParseTuple(args, "sy*n:unpack", &name, &from, &n)) return NULL;
-    const struct codec *c = codec_find(name, &err);
-    PyObject *out = c && n >= 0 ? PyBytes_FromStringAndSize(NULL, n) : NULL;
-    if (out) {
-        void *to = PyBytes_AS_STRING(out);
+    struct packing p = {codec_find(name, &err), UNPACK, {from.buf, (size_t)from.len}};
+    if (p.codec && n < 0) error_set(&err, TARE_INVALID, "%s: %zd bytes", name, n);
+    PyObject *out = p.codec && n >= 0 ? made_by(&p, (size_t)n, name) : raise_error(&err);
+    PyBuffer_Release(&from);
+    return out;
+}
+
+static PyObject *head_of(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    struct stored_head head;
+    Py_buffer raw, body;
+    const char *codec, *kind;
+    tare_status s;
+    if (!PyArg_ParseTuple(args, "ssy*y*:stored_head", &codec, &kind, &raw, &body)) return NULL;
+    const struct codec_bytes of[] = {{raw.buf, (size_t)raw.len}, {body.buf, (size_t)body.len}};
+    Py_BEGIN_ALLOW_THREADS;
+    s = stored_head_make(&head, codec, kind, &of[0], &of[1]);
+    Py_END_ALLOW_THREADS;
+    PyBuffer_Release(&raw);
+    PyBuffer_Release(&body);
+    if (s == TARE_OK) return PyBytes_FromStringAndSize((const char *)&head, sizeof head);
+    return PyErr_Format(PyExc_ValueError, "stored_head: '%s' and '%s' have 8 letters at most", codec, kind);
+}
+
+static PyObject *kind_of(const struct stored_head *head)
+{
+    return PyUnicode_DecodeLatin1(head->kind, (Py_ssize_t)strnlen(head->kind, sizeof head->kind), NULL);
+}
+
+/* A head may be made up, sums and all: what it says of the size is believed as far as memory goes. */
+static PyObject *stored_data(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    struct stored_head head;
+    Py_buffer from;
+    const char *name;
+    unsigned long long most;
+    tare_error err = TARE_ERROR_INIT;
+    tare_status s;
+    PyObject *out = NULL;
+    if (!PyArg_ParseTuple(args, "y*sK:stored_data", &from, &name, &most)) return NULL;
+    const struct codec_bytes file = {from.buf, (size_t)from.len};
+    Py_BEGIN_ALLOW_THREADS;
+    s = stored_read(&file, name, &head, &err);
+    Py_END_ALLOW_THREADS;
+    if (s == TARE_OK && (head.raw > most || head.raw > PY_SSIZE_T_MAX))
+        s = error_set(&err, TARE_FORMAT, "%s: is %llu bytes unpacked, more than the %llu that are free", name,
+                      (unsigned long long)head.raw, most);
+    if (s == TARE_OK && (out = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)head.raw))) {
         Py_BEGIN_ALLOW_THREADS;
-        s = codec_unpack(c, (struct codec_bytes){from.buf, (size_t)from.len}, to, (size_t)n);
+        s = stored_unpack(&file, name, &head, PyBytes_AS_STRING(out), &err);
         Py_END_ALLOW_THREADS;
     }
     PyBuffer_Release(&from);
-    if (out && s == TARE_OK) return out;
+    if (s == TARE_OK) return out ? Py_BuildValue("NN", kind_of(&head), out) : NULL;
     Py_XDECREF(out);
-    if (s < 0 || n < 0) error_set(&err, TARE_FORMAT, "%s: these are not %zd packed bytes", name, n);
-    return err.status < 0 && !PyErr_Occurred() ? raise_error(&err) : NULL;
+    return raise_error(&err);
 }
 
-static PyObject *checksum(PyObject *Py_UNUSED(self), PyObject *args)
+/* What was written at `at` of an open file comes back. */
+static tare_status reads_back(int fd, size_t at, const Py_buffer *what, const char *name, tare_error *err)
 {
-    Py_buffer from;
-    unsigned seed = 0;
-    if (!PyArg_ParseTuple(args, "y*|I:crc32c", &from, &seed)) return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    seed = crc32c(seed, from.buf, (size_t)from.len);
-    Py_END_ALLOW_THREADS;
-    PyBuffer_Release(&from);
-    return PyLong_FromUnsignedLong(seed);
+    enum { STEP = 1 << 18 };
+    unsigned char *got = mem_new(STEP, 1);
+    tare_status s = got ? TARE_OK : error_nomem(err, "%s: a buffer of %d bytes", name, STEP);
+    for (size_t done = 0, n = (size_t)what->len; s == TARE_OK && done < n; done += STEP) {
+        struct read_job job = {fd, at + done, got, n - done < STEP ? n - done : STEP, STEP, 1};
+        s = read_exactly(&job, got, 0, name, err);
+        if (s == TARE_OK && memcmp(got, (const char *)what->buf + done, job.n) != 0)
+            s = error_set(err, TARE_IO, "%s: does not read back as it was written", name);
+    }
+    mem_free(got);
+    return s;
+}
+
+/* Read back before it takes the name: what was there stays until then. Pipes and devices cannot be. */
+static tare_status store_whole(const char *name, const Py_buffer *head, const Py_buffer *body,
+                               tare_error *err)
+{
+    struct file_out f = FILE_OUT_INIT;
+    tare_status s = file_out_open(&f, name, FILE_SHARED, err);
+    if (s == TARE_OK) s = file_write_all(f.fd, head->buf, (size_t)head->len, name, err);
+    if (s == TARE_OK) s = file_write_all(f.fd, body->buf, (size_t)body->len, name, err);
+    if (s == TARE_OK && f.folder >= 0) s = reads_back(f.fd, 0, head, name, err);
+    if (s == TARE_OK && f.folder >= 0) s = reads_back(f.fd, (size_t)head->len, body, name, err);
+    if (s == TARE_OK) s = file_out_commit(&f, err);
+    file_out_close(&f);
+    return s;
 }
 
 static PyObject *store(PyObject *Py_UNUSED(self), PyObject *args)
 {
     PyObject *path;
     Py_buffer head, body;
-    struct file_out f = FILE_OUT_INIT;
     tare_error err = TARE_ERROR_INIT;
     tare_status s;
     if (!PyArg_ParseTuple(args, "O&y*y*:file_store", PyUnicode_FSConverter, &path, &head, &body)) return NULL;
-    const char *name = PyBytes_AS_STRING(path);
     Py_BEGIN_ALLOW_THREADS;
-    s = file_out_open(&f, name, FILE_SHARED, &err);
-    if (s == TARE_OK) s = file_write_all(f.fd, head.buf, (size_t)head.len, name, &err);
-    if (s == TARE_OK) s = file_write_all(f.fd, body.buf, (size_t)body.len, name, &err);
-    if (s == TARE_OK) s = file_out_commit(&f, &err);
-    file_out_close(&f);
+    s = store_whole(PyBytes_AS_STRING(path), &head, &body, &err);
     Py_END_ALLOW_THREADS;
     PyBuffer_Release(&head);
     PyBuffer_Release(&body);
@@ -260,7 +334,8 @@ static PyMethodDef functions[] = {
      "files_read(paths as bytes, threads): bytes of each, or a number: an errno, -1 no regular file, -2 cut"},
     {"pack", pack, METH_VARARGS, "pack(codec, level, buffer): bytes"},
     {"unpack", unpack, METH_VARARGS, "unpack(codec, buffer, n): exactly n bytes"},
-    {"crc32c", checksum, METH_VARARGS, "crc32c(buffer, seed=0)"},
+    {"stored_head", head_of, METH_VARARGS, "stored_head(codec, kind, raw, packed): the head of a stored file"},
+    {"stored_data", stored_data, METH_VARARGS, "stored_data(file, name, most): (kind, bytes)"},
     {"file_store", store, METH_VARARGS, "file_store(path, head, body): the file as a whole or not at all"},
     {NULL, NULL, 0, NULL},
 };

@@ -91,32 +91,34 @@ static PyObject *tell_rate(const struct loader_pipeline *p, struct loader_choice
     return out;
 }
 
-static PyObject *predict(PyObject *Py_UNUSED(self), PyObject *args)
+/* (pipeline, mode, workers) */
+static int read_call(PyObject *args, const char *format, struct loader_pipeline *p, struct loader_choice *c)
 {
     PyObject *from;
     const char *mode;
     Py_ssize_t workers;
+    if (!PyArg_ParseTuple(args, format, &from, &mode, &workers) || read_pipeline(from, p) < 0) return -1;
+    return read_choice(mode, workers, c);
+}
+
+static PyObject *predict(PyObject *Py_UNUSED(self), PyObject *args)
+{
     struct loader_pipeline p;
     struct loader_choice c;
     struct loader_rate r;
     tare_error err = TARE_ERROR_INIT;
-    if (!PyArg_ParseTuple(args, "Osn:loader_predict", &from, &mode, &workers)) return NULL;
-    if (read_pipeline(from, &p) < 0 || read_choice(mode, workers, &c) < 0) return NULL;
+    if (read_call(args, "Osn:loader_predict", &p, &c) < 0) return NULL;
     if (loader_predict(&p, c, &r, &err) < 0) return raise_error(&err);
     return tell_rate(&p, c, &r);
 }
 
 static PyObject *plan(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    PyObject *from;
-    const char *mode;
-    Py_ssize_t workers;
     struct loader_pipeline p;
     struct loader_choice now;
     struct loader_plan r;
     tare_error err = TARE_ERROR_INIT;
-    if (!PyArg_ParseTuple(args, "Osn:loader_plan", &from, &mode, &workers)) return NULL;
-    if (read_pipeline(from, &p) < 0 || read_choice(mode, workers, &now) < 0) return NULL;
+    if (read_call(args, "Osn:loader_plan", &p, &now) < 0) return NULL;
     if (loader_plan(&p, now, &r, &err) < 0) return raise_error(&err);
     return Py_BuildValue("{s:N,s:N,s:n,s:N}", "now", tell_rate(&p, now, &r.now), "best",
                          tell_rate(&p, r.best, &r.at), "depth", (Py_ssize_t)r.depth, "bound",

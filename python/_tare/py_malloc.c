@@ -10,6 +10,14 @@
 #ifdef __GLIBC__
 static size_t set_to; /* what we have set last: it stays so; 0: nothing was set, and glibc moves it */
 
+/* The count of mappings is the whole program's: another thread may have got one meanwhile. The block itself knows, by a
+ * bit of the word in front of it that glibc has had since 1996; asked only of blocks that glibc has made. */
+static bool is_mapped(const void *block)
+{
+    enum { IS_MMAPPED = 2 };
+    return ((const size_t *)block)[-1] & IS_MMAPPED;
+}
+
 /* glibc does not tell its threshold, and moves it up when a block above it is freed. So it is found from below: the
  * first size that gets a mapping of its own; what that block's end moves it by is one step of 6 %. In a thread of its
  * own, which gets a heap without free blocks: a large one would serve any size. */
@@ -18,8 +26,8 @@ static void *find_threshold(void *out)
     enum { LEAST = 4 << 10, MOST = 33 << 20 };
     for (size_t n = LEAST; n < MOST; n += n / 16) {
         size_t before = mallinfo2().hblks;
-        void *volatile block = mem_resize(NULL, n, 1); /* not zeroed: nothing is touched */
-        bool mapped = block && mallinfo2().hblks > before;
+        void *volatile block = mem_new(n, 1);
+        bool mapped = block && mallinfo2().hblks > before && is_mapped(block);
         mem_free(block);
         if (!block) break;
         if (!mapped) continue;

@@ -11,9 +11,9 @@ import itertools
 import json
 import os
 import stat
-import struct
 import sys
 import time
+import zipfile
 from typing import Any, Iterable, Iterator
 
 from tare import _tare, _tune
@@ -348,10 +348,7 @@ def _small_error(code: int, path: Any) -> Exception:
 
 # ---- storing ----
 
-MAGIC = b"TAREDATA"
-# magic, codec, kind, bytes unpacked and stored, crc32c of both, version; then crc32c of these
-_HEAD = struct.Struct("<8s8s8sQQIII")
-_SUM = struct.Struct("<I")
+MAGIC = b"TAREDATA"  # src/core/stored.h has the rest
 CODECS = {"zstd": 1, "lz4": 1, "zlib": 6}  # and the level
 _ASKED = {"auto": None, "gzip": "zlib", "none": "none", **{name: name for name in CODECS}}
 LEAST_RATIO = 1.1
@@ -427,53 +424,44 @@ def _npy(array: Any) -> bytes:
 
 
 def _decode(stored: bytes, name: str) -> Any:
-    head, kind, raw = _unpack(stored, name)
-    if kind == "bytes":
-        return raw
-    if kind in ("text", "json"):
-        text = raw.decode("utf-8", "surrogatepass")
-        return text if kind == "text" else json.loads(text)
+    """The data, or ValueError that names what is wrong and where."""
+    kind, raw = _tare.stored_data(stored, name, int(free_bytes()))
+    if kind not in _KINDS:
+        raise ValueError(f"{name}: holds data of the kind {kind!r}, which this tare does not know")
+    try:
+        return _KINDS[kind](raw)
+    except MemoryError:
+        raise
+    except Exception as bad:  # its sums are right: somebody made it up
+        raise ValueError(f"{name}: is no {kind} as optimize_data_storage() writes it: {bad or type(bad).__name__}") from None
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogatepass")
+
+
+def _array(raw: bytes) -> Any:
     import numpy
 
+    return numpy.lib.format.read_array(io.BytesIO(raw), allow_pickle=False)
+
+
+def _tensor(raw: bytes) -> Any:
+    import torch
+
+    return torch.from_numpy(_array(raw))
+
+
+def _arrays(raw: bytes) -> dict[str, Any]:
+    import numpy
+
+    if any(part.compress_type for part in zipfile.ZipFile(io.BytesIO(raw)).infolist()):
+        raise ValueError("its parts are packed")
     loaded = numpy.load(io.BytesIO(raw), allow_pickle=False)
-    if kind == "array":
-        return loaded
-    if kind == "tensor":
-        import torch
-
-        return torch.from_numpy(loaded)
-    if kind == "arrays":
-        return {str(key): loaded[str(i)] for i, key in enumerate(loaded["names"])}
-    raise ValueError(f"{name}: holds data of the kind {kind!r}, which this tare does not know (file of version {head[7]})")
+    return {str(key): loaded[str(i)] for i, key in enumerate(loaded["names"])}
 
 
-def _unpack(stored: bytes, name: str) -> tuple[tuple, str, bytes]:
-    """The header, the kind and the bytes as they were, or ValueError that names what is wrong and where."""
-    start = _HEAD.size + _SUM.size
-    if len(stored) < start or stored[: len(MAGIC)] != MAGIC:
-        raise ValueError(f"{name}: was not written by optimize_data_storage()")
-    head = _HEAD.unpack_from(stored)
-    if _SUM.unpack_from(stored, _HEAD.size)[0] != _tare.crc32c(stored[: _HEAD.size]):
-        raise ValueError(f"{name}: its first {start} bytes are damaged (checksum)")
-    _, codec, kind, raw, packed, raw_sum, packed_sum, version = head
-    codec, kind = codec.rstrip(b"\0").decode("ascii", "replace"), kind.rstrip(b"\0").decode("ascii", "replace")
-    if version != 1:
-        raise ValueError(f"{name}: was written as version {version}, this tare reads version 1")
-    body = memoryview(stored)[start:]
-    if len(body) != packed:
-        raise ValueError(f"{name}: has {len(body)} bytes of data, {packed} were written: it is cut or was added to")
-    if _tare.crc32c(body) != packed_sum:
-        raise ValueError(f"{name}: its data is damaged (checksum)")
-    if codec == "none":
-        out = bytes(body)
-    else:
-        try:
-            out = _tare.unpack(codec, body, raw)
-        except NotImplementedError as missing:
-            raise ValueError(f"{name}: is packed with {missing}") from None
-    if len(out) != raw or _tare.crc32c(out) != raw_sum:
-        raise ValueError(f"{name}: its data is damaged (checksum)")
-    return head, kind, out
+_KINDS = {"bytes": lambda raw: raw, "text": _text, "json": lambda raw: json.loads(_text(raw)), "array": _array, "tensor": _tensor, "arrays": _arrays}
 
 
 def _excerpt(data: bytes) -> bytes:
@@ -552,15 +540,10 @@ class IOOptimizer:
             stored.reasons.append("as asked for")
         body = raw if stored.codec == "none" else _tare.pack(stored.codec, CODECS[stored.codec], raw)
         stored.stored = len(body)
-        sums = _tare.crc32c(raw), _tare.crc32c(body)
-        head = _HEAD.pack(MAGIC, stored.codec.encode(), kind.encode(), len(raw), len(body), *sums, 1)
-        head += _SUM.pack(_tare.crc32c(head))
-        if _unpack(head + body, name)[2] != raw or first_difference(_decode(head + body, name), _as_stored(data, kind), "data"):
+        head = _tare.stored_head(stored.codec, kind, raw, body)
+        if first_difference(_decode(head + body, name), _as_stored(data, kind), "data"):
             raise ValueError(f"{name}: the data does not come back equal; nothing was written")
         _tare.file_store(path, head, body)
-        with open(path, "rb") as file:
-            if file.read() != head + body:
-                raise OSError(f"{name}: the file does not hold what was written")
         return stored
 
     def load(self, path: Any) -> Any:

@@ -328,13 +328,14 @@ class MemoryOptimizer:
             size = min(2 * size, most)
 
 
-def free_bytes() -> int:
-    """What this process could still take: free memory of the machine, or what its cgroup leaves."""
+def free_bytes(group: str = "/sys/fs/cgroup") -> int:
+    """What this process could still take: free memory of the machine, or what its cgroup leaves; files in memory give way."""
     with open("/proc/meminfo") as file:
         free = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable:"))
     try:
-        with open("/sys/fs/cgroup/memory.max") as limit, open("/sys/fs/cgroup/memory.current") as used:
-            return min(free, max(0, int(limit.read()) - int(used.read())))
+        with open(f"{group}/memory.max") as limit, open(f"{group}/memory.current") as used, open(f"{group}/memory.stat") as stat:
+            gives_way = sum(int(line.split()[1]) for line in stat if line.startswith(("active_file ", "inactive_file ")))
+            return min(free, max(0, int(limit.read()) - int(used.read()) + gives_way))
     except (OSError, ValueError):
         return free
 

@@ -233,6 +233,13 @@ def _tell_error(wrapped: Any, room: int) -> bytes:
     return pickle.dumps(ExceptionWrapper((RuntimeError, error, None), "in DataLoader worker process"))
 
 
+def _exit_status(process: Any) -> int | None:
+    """Of one that has ended. Who else asks at the same time, a thread or a handler, may take it from the kernel between our look and our call:
+    then multiprocessing has it the second time."""
+    status = process.exitcode
+    return process.exitcode if status is None else status
+
+
 class _Team:
     """A ring and its workers. Lives as long as its loader, over epochs."""
 
@@ -282,7 +289,7 @@ class _Team:
         return batch if spare else _own(batch)
 
     def _died(self, pid: int) -> WorkerDied:
-        status = next(p for p in self.processes if p.pid == pid).exitcode
+        status = _exit_status(next(p for p in self.processes if p.pid == pid))
         index = None
         for job, slot, indices in self.waiting:
             owner, at = self.ring.state(slot)

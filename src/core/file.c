@@ -29,7 +29,7 @@ static int rename_in(int folder, const char *from, const char *to, unsigned flag
 
 static int open_unnamed(int folder, mode_t mode)
 {
-    return openat(folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+    return openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
 }
 
 #define FILE_IO_SYSTEM                        \
@@ -127,7 +127,7 @@ static tare_status open_temp(struct file_out *f, tare_error *err)
     if (f->fd >= 0 && access(link, F_OK) < 0) close_quietly(&f->fd);
     for (int tries = 0; tries < NAME_TRIES && f->fd < 0; tries++) {
         name_temp(f);
-        f->fd = openat(f->folder, f->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        f->fd = openat(f->folder, f->temp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (f->fd < 0 && errno != EEXIST && errno != EINTR) break;
     }
     if (f->fd >= 0) {

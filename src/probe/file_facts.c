@@ -3,6 +3,7 @@
 #include "probe/file_facts.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <math.h>
 #include <string.h>
@@ -59,6 +60,14 @@ static const char *packed_by(const unsigned char *bytes, size_t n)
     return NULL;
 }
 
+/* Of files that one neither owns nor may write mincore says that all of it is in memory, and cachestat nothing. */
+static bool may_be_told(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) == 0 && st.st_uid == geteuid()) return true;
+    return faccessat(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) == 0;
+}
+
 /* Mapped piece by piece: a mapping of the whole could be larger than the address space allowed. */
 static struct resident resident_by_mincore(int fd, uint64_t offset, uint64_t n)
 {
@@ -66,6 +75,7 @@ static struct resident resident_by_mincore(int fd, uint64_t offset, uint64_t n)
     unsigned char seen[WINDOW / 4096];
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), from = offset / page * page, end = offset + n, in = 0,
              all = 0;
+    if (!may_be_told(fd)) return (struct resident){NAN, "the kernel tells only who may write the file"};
     for (; from < end; from += WINDOW) {
         size_t size = (size_t)(end - from < WINDOW ? end - from : WINDOW), pages = (size + page - 1) / page;
         void *at = mmap(NULL, size, PROT_NONE, MAP_SHARED, fd, (off_t)from);

@@ -2,32 +2,26 @@
 """tare.IOOptimizer: every way gives the same bytes, bad files are named, and what is stored comes back equal or not at all."""
 
 import importlib.util
+import io as streams
 import os
 import random
+import subprocess
+import threading
 
 import numpy
 import pytest
+
+import tare
+from tare import _tare as low
+from tare import _tune_files as files
+from tare._tune import first_difference
 
 MIB = 1 << 20
 
 
 @pytest.fixture
-def io(tare_package):
-    return tare_package.IOOptimizer(tare_package.DataOptimizationConfig())
-
-
-@pytest.fixture
-def low(tare_package):
-    from tare import _tare
-
-    return _tare
-
-
-@pytest.fixture
-def files(tare_package):
-    from tare import _tune_files
-
-    return _tune_files
+def io():
+    return tare.IOOptimizer(tare.DataOptimizationConfig())
 
 
 def write(path, n):
@@ -39,7 +33,7 @@ def write(path, n):
 
 
 @pytest.mark.parametrize("n", [1, 4095, 4096, 4097, MIB, 3 * MIB + 17])
-def test_every_way_gives_the_same_bytes(low, tmp_path, n):
+def test_every_way_gives_the_same_bytes(tmp_path, n):
     path = write(tmp_path / "f", n)
     want = path.read_bytes()
     plain = os.open(path, os.O_RDONLY)
@@ -53,6 +47,7 @@ def test_every_way_gives_the_same_bytes(low, tmp_path, n):
             continue
         for depth, piece in ((1, 4096), (3, 8192), (8, MIB), (128, 4096)):
             assert low.file_read(fd, 0, n, way, "f", depth=depth, piece=piece) == want, (way, depth, piece)
+        assert direct is None or low.file_read(direct, 0, n, "read", "f", piece=4096) == want  # whole blocks go beside, not past the end
         if n > 4096:
             assert low.file_read(fd, 4096, n - 4096, way, "f", depth=2, piece=4096) == want[4096:]
         with pytest.raises(OSError, match="f: became shorter while it was read"):
@@ -67,7 +62,7 @@ def test_every_way_gives_the_same_bytes(low, tmp_path, n):
         low.file_read(9999, 0, 1, "read", "f")
 
 
-def test_a_reader_in_every_way(io, files, tmp_path):
+def test_a_reader_in_every_way(io, tmp_path):
     path = write(tmp_path / "f", 20 * MIB + 5)
     want = path.read_bytes()
     reader = io.optimize_file_reading(path)
@@ -79,7 +74,7 @@ def test_a_reader_in_every_way(io, files, tmp_path):
         assert reader.as_array("u1").tobytes() == want
 
 
-def test_a_way_that_is_refused_is_noted_and_read_otherwise(io, files, tmp_path, monkeypatch):
+def test_a_way_that_is_refused_is_noted_and_read_otherwise(io, tmp_path, monkeypatch):
     path = write(tmp_path / "f", 10000)
     reader = io.optimize_file_reading(path)
     real = files._tare.file_read
@@ -95,7 +90,7 @@ def test_a_way_that_is_refused_is_noted_and_read_otherwise(io, files, tmp_path, 
     assert reader.plan["way"] == "threads" and "uring was refused" in reader.notes[0] and "note" in str(reader)
 
 
-def test_the_plan_and_its_reasons(io, files, tmp_path, monkeypatch):
+def test_the_plan_and_its_reasons(io, tmp_path, monkeypatch):
     small = io.optimize_file_reading(write(tmp_path / "small", 100))
     assert small.plan == {"way": "read"} and "one read is as good as anything" in small.tuned.reasons
     warm = write(tmp_path / "warm", 9 * MIB)
@@ -112,7 +107,7 @@ def test_the_plan_and_its_reasons(io, files, tmp_path, monkeypatch):
     assert reader.plan == {"way": "read"} and reader.tuned.verdict == "refused" and "not used on nfs" in reader.tuned.reasons[-1]
 
 
-def test_a_cold_file_is_measured_and_the_judge_decides(io, files, tmp_path, monkeypatch, tare_package):
+def test_a_cold_file_is_measured_and_the_judge_decides(io, tmp_path, monkeypatch):
     path = write(tmp_path / "cold", 3 * MIB)
     monkeypatch.setattr(files, "SMALL", 0)
     monkeypatch.setattr(files, "PART", 64 * 1024)
@@ -124,7 +119,7 @@ def test_a_cold_file_is_measured_and_the_judge_decides(io, files, tmp_path, monk
 
         def judge(base, candidate, *, plan, **_):
             assert base() > 0 and candidate() > 0
-            return tare_package.Tuned("reading", plan, verdict, gain=1.5)
+            return tare.Tuned("reading", plan, verdict, gain=1.5)
 
         monkeypatch.setattr(files._tune, "confirm", judge)
         reader = io.optimize_file_reading(path)
@@ -223,14 +218,12 @@ DATA = [
 
 
 @pytest.mark.parametrize("asked", ["auto", "none", "zstd", "lz4", "gzip", None])
-def test_what_is_stored_comes_back_equal(tare_package, files, low, tmp_path, asked):
-    from tare._tune import first_difference
-
+def test_what_is_stored_comes_back_equal(tmp_path, asked):
     try:
         low.pack(files._ASKED.get(asked) or "zlib", 1, b"") if asked in ("zstd", "lz4", "gzip") else None
     except NotImplementedError as missing:
         pytest.skip(str(missing))
-    io = tare_package.IOOptimizer(tare_package.DataOptimizationConfig(compression=asked))
+    io = tare.IOOptimizer(tare.DataOptimizationConfig(compression=asked))
     for data in DATA:
         stored = io.optimize_data_storage(data, tmp_path / "out")
         want = bytes(data) if isinstance(data, bytearray) else data
@@ -256,7 +249,7 @@ def test_a_tensor_comes_back_equal(python):
     """)
 
 
-def test_the_codec_is_chosen_by_ratio_and_speed(io, files, tmp_path, monkeypatch):
+def test_the_codec_is_chosen_by_ratio_and_speed(io, tmp_path, monkeypatch):
     stored = io.optimize_data_storage(random.Random(1).randbytes(100_000), tmp_path / "noise")
     assert stored.codec == "none" and "no codec makes it 1.1 times smaller" in stored.reasons
     speeds = {"zstd": (4.0, 1e9), "lz4": (3.0, 4e9), "zlib": (5.0, 1e8)}
@@ -296,6 +289,78 @@ def test_damage_is_found_wherever_it_is(io, tmp_path):
         path.write_bytes(good + b"more")
         with pytest.raises(ValueError, match="cut or was added to"):
             io.load(path)
+
+
+def made_up(kind, raw):
+    """A file whose sums are right, whatever is in it."""
+    return low.stored_head("none", kind, raw, raw) + raw
+
+
+def test_files_that_somebody_made_up_are_named(io, tmp_path):
+    path, npz = tmp_path / "x", streams.BytesIO()
+    numpy.savez_compressed(npz, **{"0": numpy.zeros(10**6), "names": numpy.array(["a"])})
+    head = b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (%d,), }"
+    lies = [
+        ("json", b"[" * 100_000), ("json", b"{"), ("json", b"\xff"), ("text", b"\xff"), ("array", b""), ("array", b"PK\3\4"), ("array", b"\x80\x04."),
+        ("array", (head % 9).ljust(127) + b"\n" + bytes(8)), ("arrays", b"zip"), ("arrays", npz.getvalue()), ("tensor", b"x"), ("pickle", b"\x80\x04."),
+    ]  # fmt: skip
+    for kind, raw in lies:
+        path.write_bytes(made_up(kind, raw))
+        with pytest.raises(ValueError, match="x: (is no|holds data of the kind)"):
+            io.load(path)
+
+
+def test_a_file_that_would_not_fit_memory_is_refused_before_it_is_unpacked(io, files_free, tmp_path):
+    io.config.compression = "gzip"
+    io.optimize_data_storage(bytes(MIB), tmp_path / "x")
+    files_free(MIB - 1)
+    with pytest.raises(ValueError, match="x: is 1048576 bytes unpacked, more than the 1048575 that are free"):
+        io.load(tmp_path / "x")
+    files_free(MIB)
+    assert io.load(tmp_path / "x") == bytes(MIB)
+
+
+@pytest.fixture
+def files_free(monkeypatch):
+    return lambda n: monkeypatch.setattr(files, "free_bytes", lambda: n)
+
+
+def test_writers_of_the_same_file_do_not_disturb_each_other(io, tmp_path):
+    failed, path = [], tmp_path / "x"
+
+    def write(mark):
+        try:
+            for _ in range(30):
+                io.optimize_data_storage(mark * 20_000, path)
+        except Exception as error:
+            failed.append(error)
+
+    io.config.compression = "none"
+    writers = [threading.Thread(target=write, args=(mark,)) for mark in (b"a", b"b", b"c")]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        if path.exists():
+            assert len(set(io.load(path))) == 1  # one of them, whole
+    assert not failed and os.listdir(tmp_path) == ["x"]
+
+
+def test_a_full_file_system_leaves_the_old_file(io, tmp_path):
+    place = tmp_path / "small"
+    place.mkdir()
+    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", place], capture_output=True, check=False).returncode:
+        pytest.skip("no file system may be mounted here")
+    try:
+        io.config.compression = "none"
+        io.optimize_data_storage(b"old", place / "x")
+        with pytest.raises(OSError, match="x: cannot write: No space left on device"):
+            io.optimize_data_storage(os.urandom(MIB), place / "x")
+        assert io.load(place / "x") == b"old" and os.listdir(place) == ["x"]
+        io.config.compression = "auto"
+        assert io.optimize_data_storage(b"abcd" * MIB, place / "x").codec in ("zstd", "lz4", "zlib")  # fits once packed
+        assert io.load(place / "x") == b"abcd" * MIB
+    finally:
+        subprocess.run(["umount", place], check=True)
 
 
 def test_a_full_disk_leaves_the_old_file(python, tmp_path):

@@ -6,19 +6,16 @@ import importlib.util
 import numpy
 import pytest
 
+import tare
+from tare._tune_memory import free_bytes
+from tare._tune_memory import smaller_type as smaller
+
 MIB = 1 << 20
 
 
 @pytest.fixture
-def optimizer(tare_package):
-    return tare_package.MemoryOptimizer(tare_package.DataOptimizationConfig())
-
-
-@pytest.fixture
-def smaller(tare_package):
-    from tare._tune_memory import smaller_type
-
-    return smaller_type
+def optimizer():
+    return tare.MemoryOptimizer(tare.DataOptimizationConfig())
 
 
 # ---- smaller types ----
@@ -36,7 +33,7 @@ def smaller(tare_package):
         (numpy.array([1 + 2j, 1 + 2j]), "complex64"),
     ],
 )
-def test_the_smallest_type_that_holds_all_and_the_sum_of_two(smaller, optimizer, array, becomes):
+def test_the_smallest_type_that_holds_all_and_the_sum_of_two(optimizer, array, becomes):
     assert smaller(array)[0] == becomes
     out = optimizer.optimize_memory_usage(array)
     assert out.dtype == becomes and out.astype(array.dtype).tobytes() == array.tobytes()
@@ -62,12 +59,12 @@ def test_the_smallest_type_that_holds_all_and_the_sum_of_two(smaller, optimizer,
         (numpy.array([True]), "data", "no smaller type"),
     ],
 )
-def test_refusals(smaller, array, name, words):
+def test_refusals(array, name, words):
     choice, why = smaller(array, name)
     assert choice is None and words in why
 
 
-def test_a_tolerance_never_merges_values(smaller):
+def test_a_tolerance_never_merges_values():
     stamps = numpy.array([1.7e12, 1.7e12 + 60_000.0, 1.7e12 + 120_000.0, 1.7e12 + 180_000.0])
     choice, why = smaller(stamps, tolerance=1e-6)  # 4e-8 of a value, and a minute is lost
     assert choice is None and "4 distinct values would become" in why
@@ -209,3 +206,11 @@ def test_chunks_stay_under_the_cap(python):
 def test_caps_that_are_none(optimizer):
     with pytest.raises(ValueError, match="is no size above 0"):
         list(optimizer.process_in_chunks(len, [1], "much"))
+
+
+def test_what_a_control_group_leaves(tmp_path):
+    for name, text in (("memory.max", "1000000"), ("memory.current", "900000"), ("memory.stat", "anon 5\nactive_file 300000\ninactive_file 20000\nshmem 7\n")):
+        (tmp_path / name).write_text(text)
+    assert free_bytes(str(tmp_path)) == 420_000  # files in memory give way
+    (tmp_path / "memory.max").write_text("max")
+    assert free_bytes(str(tmp_path)) > 1_000_000

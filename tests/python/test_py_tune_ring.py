@@ -241,6 +241,22 @@ def test_children_that_nobody_waits_for(python):
     """)
 
 
+def test_who_else_waits_for_a_worker_does_not_hide_how_it_ended(monkeypatch):
+    real, loader = os.waitpid, ring(Mixed(bad=22, how=lambda i: os._exit(5)))
+
+    def taken(pid, options):
+        """Somebody is quicker: it is told to them, and to us that there is no such child."""
+        team = loader._team
+        if team is None or pid not in [p.pid for p in team.processes] or (got := real(pid, options))[0] == 0:
+            return (0, 0) if team is not None else real(pid, options)
+        next(p for p in team.processes if p.pid == pid)._popen.returncode = os.waitstatus_to_exitcode(got[1])
+        raise ChildProcessError(10, "No child processes")
+
+    monkeypatch.setattr(os, "waitpid", taken)
+    with pytest.raises(WorkerDied, match="left with status 5 while it made sample 22"):
+        list(loader)
+
+
 def test_a_killed_program_leaves_no_worker(package, tmp_path):
     program = tmp_path / "p.py"
     program.write_text("""
@@ -385,7 +401,7 @@ def test_batches_without_end_while_workers_are_killed(capsys):
     asked = os.environ.get("RING_BATCHES")
     left, deaths, longest, held = int(asked or "3000"), 0, 0.0, len(os.listdir("/proc/self/fd"))
     loader = ring(Small(4000), batch_size=4, ring_bytes=1 << 18)
-    with Killer(loader, 0.02, 0.5 if asked else 0.2) as killer:
+    with Killer(loader, 0.02, 1.0 if asked else 0.2) as killer:
         last = time.monotonic()
         while left > 0 or deaths == 0:
             expected = 0

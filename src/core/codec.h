@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * codec.h - packing bytes with libraries of the system that are loaded on first use: zstd, lz4, zlib. The package does
- * not need them: where one is missing that is said. Knows nothing of Python. */
-#ifndef PYTHON_CODEC_H
-#define PYTHON_CODEC_H
+ * codec.h - packing bytes with libraries of the system that are loaded on first use: zstd, lz4, zlib. Nothing
+ * needs them: where one is missing that is said. */
+#ifndef CORE_CODEC_H
+#define CORE_CODEC_H
 
 #include <stddef.h>
 

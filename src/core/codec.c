@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * codec.c - see codec.h: one row per library, one small function each way. */
-#include "codec.h"
+#include "core/codec.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -101,9 +101,11 @@ static tare_status load(struct codec *c, tare_error *err)
 {
     void *lib = dlopen(c->library, RTLD_NOW | RTLD_LOCAL);
     if (!lib) return error_set(err, TARE_UNSUPPORTED, "%s: %s is not on this machine", c->name, c->library);
-    for (int i = CODEC_CALLS - 1; i >= 0; i--)
-        if (c->symbols[i] && !(c->calls[i] = dlsym(lib, c->symbols[i])))
-            return error_set(err, TARE_UNSUPPORTED, "%s: %s has no %s", c->name, c->library, c->symbols[i]);
+    for (int i = CODEC_CALLS - 1; i >= 0; i--) {
+        if (!c->symbols[i] || (c->calls[i] = dlsym(lib, c->symbols[i]))) continue;
+        dlclose(lib);
+        return error_set(err, TARE_UNSUPPORTED, "%s: %s has no %s", c->name, c->library, c->symbols[i]);
+    }
     return TARE_OK;
 }
 
