@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * fuzz_stored.c - any bytes as a stored file. After a first byte that is odd its sums and length are made right, so that
- * what lies behind them is reached. What is refused says why; what is read has its sum, and its head can be made again. */
+ * fuzz_stored.c - any bytes as a stored file. After a first byte that is odd its sums and length are made right, so
+ * that what lies behind them is reached. What is refused says why; what is read has its sum, and its head can be made
+ * again. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
