@@ -5,12 +5,26 @@
 #define ANALYZE_GPU_FACTS_H
 
 #include "analyze/gpu/gpu_work.h"
+#include "core/interval.h"
 #include "trace/samples.h"
 
 struct gpu_tally {
     double ns;
     uint64_t count;
     double bytes; /* of copies */
+};
+
+struct gpu_reading { /* of the energy counter: that was so at some time from `from` to `to` */
+    uint64_t from, to;
+    double joules;
+};
+
+enum { GPU_STATES_MOST = 24 };
+struct gpu_group_power { /* a group of kernels, or idle time, or several groups at once */
+    const char *group;
+    double seconds;        /* between the readings */
+    struct interval watts; /* of the whole card meanwhile */
+    const char *why;       /* they are not known; NULL: they are */
 };
 
 /* Of the card's own sensors, while in steady state. NAN: not known. Shares are of the time. */
@@ -26,6 +40,8 @@ struct gpu_metered {
     double idle_watts;
     double others;     /* most other processes on the card */
     const char *label; /* in the samples; NULL: not among them */
+    struct gpu_group_power groups[GPU_STATES_MOST];
+    size_t n_groups;
 };
 
 struct gpu_facts {
@@ -65,7 +81,11 @@ double gpu_facts_idle(const struct gpu_facts *f, const char *cause); /* share of
 #define GPU_NOTE_IS " is " /* "gpu0 is GPU-7d58ef82-..": a note of the samples */
 
 /* gpu_meter.c: adds what was sampled; `begun_raw_ns`: the clock of the samples when the trace's time is 0. */
-void gpu_facts_meter(struct gpu_facts *f, const struct samples *s, uint64_t begun_raw_ns);
+tare_status gpu_facts_meter(struct gpu_facts *f, const struct samples *s, uint64_t begun_raw_ns);
+
+/* gpu_energy.c: the power of each group of operations. Readings are in order of time; none begins before the one before
+ * it ended. */
+tare_status gpu_energy_groups(struct gpu_facts *f, const struct gpu_reading *at, size_t n);
 
 /* gpu_rules.c: findings of the profile, the gravest first. Pure. */
 tare_status gpu_rules(struct gpu_profile *p, const struct gpu_facts *facts, size_t n, tare_error *err);

@@ -55,8 +55,26 @@ static void put_energy(struct gpu_energy *e, const struct gpu_metered *m)
         e->why = "no steps were found";
 }
 
-static void put_card(const struct gpu_facts *f, struct gpu_card *out)
+static tare_status put_groups(struct gpu_work *w, const struct gpu_metered *m, struct gpu_energy *out)
 {
+    for (size_t i = 0; i < m->n_groups; i++) {
+        const struct gpu_group_power *g = &m->groups[i];
+        struct gpu_energy_group *row = RUN_LIST_ADD(&w->out->arena, &out->groups);
+        if (!row) return error_nomem(w->err, "energy by group");
+        row->group = g->group;
+        row->time_ns = (uint64_t)(g->seconds * 1e9);
+        row->why = g->why;
+        if (g->why) continue;
+        row->watts = run_estimate_of(g->watts);
+        row->joules =
+            run_estimate(g->watts.value * g->seconds, g->watts.lo * g->seconds, g->watts.hi * g->seconds);
+    }
+    return TARE_OK;
+}
+
+static tare_status put_card(struct gpu_work *w, const struct gpu_facts *f)
+{
+    struct gpu_card *out = &w->cards.items[f->card].out;
     out->steady_ns = known_u64((uint64_t)f->wall);
     out->queue_deep = known_share(f->deep);
     if (f->shaped.ns > 0) out->sm_fill = known_share(1 - f->empty_ns / f->shaped.ns);
@@ -64,6 +82,7 @@ static void put_card(const struct gpu_facts *f, struct gpu_card *out)
     if (f->kernels.ns > 0) out->tensor_share = known_share(f->tensor_ns / f->kernels.ns);
     put_activity(&out->activity, &f->meter);
     put_energy(&out->energy, &f->meter);
+    return put_groups(w, &f->meter, &out->energy);
 }
 
 tare_status gpu_work_judge(struct gpu_work *w, struct trace *t)
@@ -79,9 +98,9 @@ tare_status gpu_work_judge(struct gpu_work *w, struct trace *t)
         for (end = at; end < w->ops.n && w->ops.items[end].card == w->ops.items[at].card;) end++;
         s = gpu_facts_of(w, &w->ops.items[at], end - at, &f);
         if (s != TARE_OK || !(f.wall > 0)) continue;
-        gpu_facts_meter(&f, sampled, t ? trace_begun_raw_ns(t) : 0);
-        put_card(&f, &w->cards.items[f.card].out);
-        s = vec_push(&facts, f, w->err);
+        s = gpu_facts_meter(&f, sampled, t ? trace_begun_raw_ns(t) : 0);
+        if (s == TARE_OK) s = put_card(w, &f);
+        if (s == TARE_OK) s = vec_push(&facts, f, w->err);
     }
     if (s == TARE_OK) s = gpu_rules(w->out, facts.items, facts.n, w->err);
     vec_release(&facts);

@@ -9,7 +9,7 @@
 #include "analyze/judge/finding.h"
 
 /* The counter is refreshed every 0.1 s (measured on an H200: 98 to 102 ms; others say the same of older cards). */
-#define REFRESH_NS 100e6
+#define REFRESH_NS 100000000
 enum { UPDATES_LEAST = 20 };
 enum { THROTTLE_POWER = 0x4, THROTTLE_OTHER = 0x8 | 0x20 | 0x40 | 0x80 };
 
@@ -217,6 +217,25 @@ static void measure_energy(const struct metering *m, struct gpu_metered *out)
     }
 }
 
+/* Each reading may be as old as the counter's refresh: those are taken that lie far apart beside that. */
+static tare_status group_energy(const struct metering *m)
+{
+    enum { DOUBTS_APART = 8 };
+    const double *joules = column(m, METRIC_GPU_ENERGY);
+    VEC(struct gpu_reading) taken = VEC_INIT;
+    tare_status s = TARE_OK;
+    for (size_t i = 0; joules && i < m->s->at_ns.n && s == TARE_OK; i++) {
+        const uint64_t at = time_of(m, i);
+        const struct gpu_reading *last = taken.n ? &taken.items[taken.n - 1] : NULL;
+        if (!is_steady(m, i) || isnan(joules[i]) || at < REFRESH_NS) continue;
+        if (last && at - REFRESH_NS < last->to + DOUBTS_APART * (uint64_t)REFRESH_NS) continue;
+        s = vec_push(&taken, ((struct gpu_reading){at - REFRESH_NS, at, joules[i]}), m->f->work->err);
+    }
+    if (s == TARE_OK) s = gpu_energy_groups(m->f, taken.items, taken.n);
+    vec_release(&taken);
+    return s;
+}
+
 /* ---- all of it ---- */
 
 static const struct gpu_metered unknown = {
@@ -225,14 +244,14 @@ static const struct gpu_metered unknown = {
     .per_step = NAN, .per_step_error = NAN, .idle_watts = NAN, .others = NAN,
 };
 
-void gpu_facts_meter(struct gpu_facts *f, const struct samples *s, uint64_t begun_raw_ns)
+tare_status gpu_facts_meter(struct gpu_facts *f, const struct samples *s, uint64_t begun_raw_ns)
 {
     char found[32];
     f->meter = unknown;
-    if (!s || !f->seen) return;
+    if (!s || !f->seen) return TARE_OK;
     const char *label = label_by_uuid(s, f->seen->out.uuid, found);
     struct metering m = {f, s, label ? label : only_label(s), begun_raw_ns};
-    if (!m.label) return;
+    if (!m.label) return TARE_OK;
     struct gpu_metered *out = &f->meter;
     out->label = m.label;
     double others;
@@ -246,4 +265,5 @@ void gpu_facts_meter(struct gpu_facts *f, const struct samples *s, uint64_t begu
     measure_energy(&m, out);
     out->idle_watts = idle_power(&m, f->ops, f->n_ops);
     out->joules_idle = out->idle_watts * out->window_ns / 1e9 * (1 - OR_NAN(f->steady.busy));
+    return isfinite(out->joules) ? group_energy(&m) : TARE_OK;
 }

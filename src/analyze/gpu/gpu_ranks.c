@@ -401,6 +401,36 @@ static const char *rank_name(struct job *j, const struct gpu_rank *r)
                          : arena_printf(&j->w->out->arena, "process %llu", (unsigned long long)r->pid);
 }
 
+/* NULL: the steps of all ranks are the same thing, and may be compared. Else why not: a rank without any, or whose steps
+ * were found in another way, or are not as many: then one step of it is several of another's. */
+static const char *steps_differ(struct job *j)
+{
+    enum { MORE = 2 };          /* at the ends of a record */
+    const double more_of = 1.1; /* .. or where some were left out */
+    struct arena *a = &j->w->out->arena;
+    const struct gpu_steps *first = NULL;
+    const char *of_first = "";
+    for (size_t i = 0; i < j->ranks.n; i++) {
+        const struct gpu_steps *s = &j->w->cards.items[j->ranks.items[i].card].out.steps;
+        const char *name = rank_name(j, j->ranks.items[i].out);
+        if (!s->known) return arena_printf(a, "%s has no steps", name);
+        if (!first) {
+            first = s;
+            of_first = name;
+        }
+        uint64_t least = s->count < first->count ? s->count : first->count,
+                 most = s->count + first->count - least;
+        if (strcmp(s->found_by, first->found_by) == 0 &&
+            (most <= least + MORE || (double)most <= more_of * (double)least))
+            continue;
+        return arena_printf(a,
+                            "steps are not the same thing in all ranks: %llu by %s in %s, %llu by %s in %s",
+                            (unsigned long long)first->count, first->found_by, of_first,
+                            (unsigned long long)s->count, s->found_by, name);
+    }
+    return NULL;
+}
+
 /* The one that came last more often than chance would have it, and more often than any other: its interval lies above
  * all of theirs. */
 static void name_last(struct job *j)
@@ -441,9 +471,9 @@ static void name_longest(struct job *j)
     bool stands_out = true;
     for (size_t i = 0; i < j->ranks.n; i++) {
         const struct gpu_rank *r = j->ranks.items[i].out;
-        if (!r->step_ns.known || !r->step_ns.lo.known || !r->step_ns.hi.known) {
-            j->out->evidence =
-                arena_printf(a, "unknown: %s has neither enough collectives nor steps", rank_name(j, r));
+        if (!r->step_ns.lo.known || !r->step_ns.hi.known) {
+            j->out->evidence = arena_printf(a, "unknown: %s has neither enough collectives nor enough steps",
+                                            rank_name(j, r));
             return;
         }
         if (r->step_ns.value > j->ranks.items[best].out->step_ns.value) best = i;
@@ -496,12 +526,16 @@ static tare_status judge(struct job *j)
     if (s == TARE_OK) s = match_all(j);
     if (s == TARE_OK) s = judge_collectives(j);
     if (s != TARE_OK) return s;
-    j->out->step_skew = skew(j, step_of);
+    const char *differ = steps_differ(j);
+    if (!differ) j->out->step_skew = skew(j, step_of);
+    if (differ) run_map_text(&j->w->out->arena, &j->out->unknown, "step_skew", differ);
     j->out->compute_skew = skew(j, compute_of);
     if (j->moments.n >= COLLECTIVES_LEAST)
         name_last(j);
-    else
+    else if (!differ)
         name_longest(j);
+    else
+        j->out->evidence = arena_printf(&j->w->out->arena, "unknown: too few collectives, and %s", differ);
     return check_world(j);
 }
 

@@ -65,7 +65,7 @@ static void fill_clock(struct buf *b, const void *row)
 
 static void write_unknown(struct stream *s, const struct gpu_job *j)
 {
-    static const char *const fields[] = {"world_size", "ranks", "transfer_ns"};
+    static const char *const fields[] = {"world_size", "ranks", "transfer_ns", "step_skew"};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const char *why = run_reason(&j->unknown, fields[i]);
         struct buf b = BUF_INIT;

@@ -165,6 +165,32 @@ static void write_energy(struct stream *s, const struct gpu_energy *e)
     text_line(s, "energy", &b);
 }
 
+/* "312 (290 to 335)" */
+static void fill_estimate(struct buf *b, const struct run_estimate *e)
+{
+    if (!e->known) {
+        buf_add_str(b, "unknown");
+        return;
+    }
+    buf_printf(b, "%s (%s to %s)", show_number(e->value).s, show_number(e->lo.v).s, show_number(e->hi.v).s);
+}
+
+FILL(energy_group, gpu_energy_group, buf_add_str(b, r->group))
+FILL(energy_time, gpu_energy_group, fmt_duration(b, (double)r->time_ns))
+FILL(energy_watts, gpu_energy_group, fill_estimate(b, &r->watts))
+FILL(energy_joules, gpu_energy_group, fill_estimate(b, &r->joules))
+FILL(energy_why, gpu_energy_group, buf_add_str(b, r->why ? r->why : ""))
+
+static void write_energy_groups(struct stream *s, const struct gpu_energy *e)
+{
+    static const struct table_fill columns[] = {{"energy while", true, fill_energy_group},
+                                                {"time", false, fill_energy_time},
+                                                {"W (95 %)", false, fill_energy_watts},
+                                                {"J (95 %)", false, fill_energy_joules},
+                                                {"", true, fill_energy_why}};
+    if (e->groups.n) PRINT_TABLE(s, e->groups, columns);
+}
+
 static void write_card(struct stream *s, const struct gpu_card *d)
 {
     static const struct table_fill columns[] = {
@@ -186,6 +212,7 @@ static void write_card(struct stream *s, const struct gpu_card *d)
     write_activity(s, d);
     write_energy(s, &d->energy);
     PRINT_TABLE(s, d->idle, columns);
+    write_energy_groups(s, &d->energy);
 }
 
 /* ---- kernels and what is beside them ---- */

@@ -1847,6 +1847,28 @@ export const GPU_ACTIVITY: Shape = {
   why: "text",
 };
 
+/** What a GPU drew while one group of operations ran: the rise of its energy counter, over the time of each. */
+export interface GpuEnergyGroup {
+  /** matmul, attention, copy, ..; idle: nothing ran; several: of different groups at once; rest: groups with less than 1 % of the time each. */
+  group: string;
+  /** In the window. */
+  time_ns?: number | null;
+  /** Of the whole board, while it ran, W. */
+  watts?: Estimate | null;
+  /** watts x time_ns, J. */
+  joules?: Estimate | null;
+  /** Why they are not known. */
+  why?: string | null;
+}
+
+export const GPU_ENERGY_GROUP: Shape = {
+  group: "text",
+  time_ns: "number",
+  watts: ESTIMATE,
+  joules: ESTIMATE,
+  why: "text",
+};
+
 /** Energy of a GPU in steady state, by its own counter: of the whole board, whoever used it. */
 export interface GpuEnergy {
   /** In the window, J. */
@@ -1865,6 +1887,8 @@ export interface GpuEnergy {
   idle_share?: number | null;
   /** That power: samples around which nothing ran, W. */
   idle_watts?: number | null;
+  /** By what ran; empty: no window. */
+  groups?: GpuEnergyGroup[] | null;
   /** Another process was on the GPU: the energy is of all of them; null: not known. */
   shared?: boolean | null;
   /** Why it is not known. */
@@ -1880,6 +1904,7 @@ export const GPU_ENERGY: Shape = {
   per_step_hi: "number",
   idle_share: "number",
   idle_watts: "number",
+  groups: [GPU_ENERGY_GROUP],
   shared: "flag",
   why: "text",
 };

@@ -2,7 +2,7 @@
 // gpu.tsx - how busy each GPU was and what it waited for: the run, every step, and memory over time.
 import { useMemo } from "preact/hooks";
 import { type Bars, barsOf, type Course } from "../data/bars";
-import type { GpuCard, GpuDocument, GpuHolder } from "../data/document.gen";
+import type { GpuCard, GpuDocument, GpuEnergyGroup, GpuHolder } from "../data/document.gen";
 import type { Grid } from "../data/grid";
 import { NOT_RECORDED, partsOf, stepGrid, stepParts, type TimePart } from "../data/gpu";
 import type { Item } from "../data/page";
@@ -12,7 +12,7 @@ import { stepsScene } from "../scenes/steps";
 import type { Section, SectionProps } from "../sections";
 import { Drawing, Key } from "../ui/Drawing";
 import { Empty } from "../ui/Facts";
-import { bytes, count, duration, isKnown, known, percent, rowOf, shown } from "../ui/format";
+import { bytes, count, duration, interval, isKnown, known, number, percent, rowOf, shown } from "../ui/format";
 import { Plot } from "../ui/Plot";
 import type { PlotSpec } from "../ui/plotspec";
 import { Table } from "../ui/Table";
@@ -163,6 +163,25 @@ function Memory(props: { bars: Bars; card: GpuCard }) {
   );
 }
 
+// ---- energy ----
+
+const energyGrid = (groups: GpuEnergyGroup[]): Grid => ({
+  columns: [{ title: "while", text: true }, { title: "time, ns", format: (v: number) => duration(v, 4) }, { title: "power, W (95 %)", text: true }, { title: "energy, J (95 %)", text: true }],
+  rows: groups.map((g) => [g.group, g.time_ns, interval(g.watts, number, g.why && shown(g.why)), interval(g.joules, number, g.why && shown(g.why))]),
+});
+
+function Energy(props: { card: GpuCard }) {
+  const groups = props.card.energy?.groups ?? [];
+  if (!groups.length) return null;
+  return (
+    <details class="more">
+      <summary>Energy of {cardName(props.card)} by what ran</summary>
+      <p class="note">The rise of the card's energy counter, over the time of each group between its readings; of the whole board. "Several": of different groups at once.</p>
+      <Table grid={energyGrid(groups)} caption={`Energy of ${cardName(props.card)} by what ran`} />
+    </details>
+  );
+}
+
 // ---- what is missing ----
 
 const LOST: [keyof NonNullable<GpuDocument["lost"]>, string][] = [
@@ -199,6 +218,7 @@ function GpuPart(props: SectionProps) {
       <Run gpu={gpu} cards={cards} />
       {bars.courses.map((c) => c.steps && c.steps.start.length > 0 && <Steps course={c} card={cardOf(c)} />)}
       {cards.map((d) => (d.memory?.length ?? 0) > 1 && <Memory bars={bars} card={d} />)}
+      {cards.map((d) => <Energy card={d} />)}
       <Missing gpu={gpu} />
     </>
   );
