@@ -444,8 +444,8 @@ static void communication_by_what_hides_it(void **state)
     gpu_profile_release(&p);
 }
 
-/* Without collectives, steps found by ranges of four in one rank, by kernels in the other: 4 ms beside 1 ms says nothing
- * of who is slow. Nor do twice as many. The same ones do. */
+/* Without collectives, steps found by ranges of four in one rank, by kernels in the other: 4 ms beside 1 ms says
+ * nothing of who is slow. Nor do twice as many. The same ones do. */
 static void steps_that_are_not_the_same_are_not_compared(void **state)
 {
     static const struct {
@@ -461,7 +461,8 @@ static void steps_that_are_not_the_same_are_not_compared(void **state)
         struct gpu_profile p;
         void *made = NULL;
         set_up(&made);
-        make_two(made, &(struct two){.work = {{.us = 200, .missing = STEPS}, rows[i].second}, .boot = {HERE, HERE}}, &p);
+        const struct two x = {.work = {{.us = 200, .missing = STEPS}, rows[i].second}, .boot = {HERE, HERE}};
+        make_two(made, &x, &p);
         const char *why = run_reason(&p.job.unknown, "step_skew");
         assert_int_equal(p.job.step_skew.known, !rows[i].why);
         assert_int_equal(why != NULL, rows[i].why != NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * gpu_energy.c - into which groups of kernels the energy of a card went. Between two readings of its counter some groups
- * ran for longer than between two others: what the counter rose by, over the times of the groups, gives the power of
- * each. Where the groups' times rise together nothing tells them apart, and that is said. */
+ * gpu_energy.c - into which groups of kernels the energy of a card went. Between two readings of its counter some
+ * groups ran for longer than between two others: what the counter rose by, over the times of the groups, gives the
+ * power of each. Where the groups' times rise together nothing tells them apart, and that is said. */
 #include <string.h>
 
 #include "analyze/gpu/gpu_facts.h"

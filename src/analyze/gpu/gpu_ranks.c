@@ -401,8 +401,8 @@ static const char *rank_name(struct job *j, const struct gpu_rank *r)
                          : arena_printf(&j->w->out->arena, "process %llu", (unsigned long long)r->pid);
 }
 
-/* NULL: the steps of all ranks are the same thing, and may be compared. Else why not: a rank without any, or whose steps
- * were found in another way, or are not as many: then one step of it is several of another's. */
+/* NULL: the steps of all ranks are the same thing, and may be compared. Else why not: a rank without any, or whose
+ * steps were found in another way, or are not as many: then one step of it is several of another's. */
 static const char *steps_differ(struct job *j)
 {
     enum { MORE = 2 };          /* at the ends of a record */
