@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -308,6 +309,54 @@ static tare_status load_settings(struct cli *cli, const struct opt_request *req)
 
 /* Completion comes first and ends here: it needs the rows, which only the command itself has, but nothing may be read,
  * set or run for it. A mistake in tare.yaml is told before the words of the command line are read. */
+/* ---- files that will be written ---- */
+
+/* The folder that a file would be in; "." for a bare name. */
+static bool has_folder(const char *path, char *folder, size_t size)
+{
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    int n = slash > path ? (int)(slash - path) : 1;
+    snprintf(folder, size, "%.*s", n, slash ? path : ".");
+    return stat(folder, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Written beside and renamed, unlike a device or what a link leads to. */
+static bool is_file_or_new(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) != 0 || S_ISREG(st.st_mode);
+}
+
+/* For a file it is the folder that must be writable, since it is written beside its name and renamed. */
+int cli_check_written(struct cli *cli, const char *name, const char *path)
+{
+    struct stat st;
+    char folder[4096];
+    if (!*path) return cli_usage_error(cli, "--%s: an empty name", name);
+    if (strcmp(path, "-") == 0) return 0;
+    bool there = stat(path, &st) == 0;
+    if (there && S_ISDIR(st.st_mode))
+        return cli_usage_error(cli, "--%s %s: is a folder; give the name of a file", name, path);
+    if (!has_folder(path, folder, sizeof folder))
+        return cli_usage_error(cli, "--%s %s: there is no folder %s", name, path, folder);
+    if (there && access(path, W_OK) != 0)
+        return cli_usage_error(cli, "--%s %s: cannot be overwritten: %s", name, path, strerror(errno));
+    if (is_file_or_new(path) && access(folder, W_OK | X_OK) != 0)
+        return cli_usage_error(cli, "--%s %s: cannot write to the folder %s: %s", name, path, folder,
+                               strerror(errno));
+    return 0;
+}
+
+static int check_all_written(struct cli *cli, const struct opt *rows)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && rows[i].type != OPT_TYPE_END; i++)
+        if (rows[i].flags & OPT_WRITTEN && cli->given.row[i])
+            rc = cli_check_written(cli, rows[i].name, *rows[i].to.string);
+    return rc;
+}
+
 int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt *rows, int *argc,
                 char ***argv)
 {
@@ -339,7 +388,7 @@ int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt
         if (rc == 0) rc = CLI_DONE;
     }
     buf_release(&text);
-    return rc;
+    return rc ? rc : check_all_written(cli, all);
 }
 
 int cli_check_kind(struct cli *cli, const struct opt_usage *usage, const struct opt *rows, unsigned kind)

@@ -65,6 +65,8 @@ int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt
 
 /* What the command works on is known now, one of the usage's kinds: 0, or the exit code after the user was told which
  * option is not for it. With the same rows, after cli_options(). */
+/* Can this file of option --name be written? 0, or the exit code after the user was told why not. */
+int cli_check_written(struct cli *cli, const char *name, const char *path);
 int cli_check_kind(struct cli *cli, const struct opt_usage *usage, const struct opt *rows, unsigned kind);
 
 /* `--json` as every command that answers spells it. */

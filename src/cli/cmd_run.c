@@ -78,8 +78,8 @@ static int read_args(struct run_command *a, int argc, char **argv)
                  .not_with = "grid"),
         OPT_GROUP("The answer"),
         OPT_NAME(&a->name),
-        OPT_PATH('o', "output", &o->output, "<file>", "the run document (default: a new file in --output-dir)"),
-        OPT_PATH(0, "trace", &o->trace, "<file>", "the trace (default: beside the document)"),
+        OPT_OUT('o', "output", &o->output, "<file>", "the run document (default: a new file in --output-dir)"),
+        OPT_OUT(0, "trace", &o->trace, "<file>", "the trace (default: beside the document)"),
         OPT_FLAG(0, "json", &a->json, "print the document instead of the summary, on stderr"),
         OPT_HTML(&a->html),
         OPT_FLAG('q', "quiet", &a->quiet, "print nothing but errors"),
@@ -135,6 +135,7 @@ static int check_args(const struct run_command *a)
         return CLI_USAGE;
     }
     int rc = html_out_check(cli, a->html);
+    if (!rc && !o->no_save && !o->output) rc = output_dir_check(cli, &a->history);
     if (rc) return rc;
     if (o->country && carbon_find(&grid, o->country, &cli->error) != TARE_OK)
         return cli_usage_error(cli, "--country %s", cli->error.text);

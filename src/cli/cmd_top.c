@@ -131,7 +131,7 @@ int cmd_top(struct cli *cli, int argc, char **argv)
         OPT_FLAG(0, "json", &a.json, OPT_JSON_HELP, .needs = "once"),
         OPT_FLAG(0, "prom", &a.prom, "print the answer as Prometheus text", .needs = "once", .not_with = "json"),
         OPT_GROUP("recordings"),
-        OPT_PATH(0, "record", &a.from.record, "<file>", "also write what is seen to a trace"),
+        OPT_OUT(0, "record", &a.from.record, "<file>", "also write what is seen to a trace"),
         OPT_PATH(0, "replay", &a.from.replay, "<file>", "show a recording of tare top or tare run",
                  .not_with = "record pid", .hint = "a recording is over"),
         OPT_DOUBLE(0, "speed", &a.view.speed, 0.1, 60, "how fast a recording is played"),

@@ -2,10 +2,8 @@
  * html_out.c - see html_out.h. */
 #include "cli/html_out.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/output.h"
 #include "cli/input.h"
@@ -26,39 +24,11 @@ void html_out_release(struct html_out *h)
     arena_release(&h->arena);
 }
 
-/* The folder that a file would be in; "." for a bare name. */
-static bool has_folder(const char *path, char *folder, size_t size)
-{
-    struct stat st;
-    const char *slash = strrchr(path, '/');
-    int n = slash > path ? (int)(slash - path) : 1;
-    snprintf(folder, size, "%.*s", n, slash ? path : ".");
-    return stat(folder, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-/* Written beside and renamed, unlike a device or what a link leads to. */
-static bool is_file_or_new(const char *path)
-{
-    struct stat st;
-    return lstat(path, &st) != 0 || S_ISREG(st.st_mode);
-}
-
-/* For a file it is the folder that must be writable, since the page is written beside it and renamed. */
 int html_out_check(struct cli *cli, const char *path)
 {
-    struct stat st;
-    char folder[4096];
     if (!path) return 0;
-    if (!*path) return cli_usage_error(cli, "--html: an empty name");
     if (output_is_answer(path))
         return cli_usage_error(cli, "--html -: the text is the answer here; give the page a file");
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        return cli_usage_error(cli, "--html %s: is a folder; give the name of a file", path);
-    if (!has_folder(path, folder, sizeof folder))
-        return cli_usage_error(cli, "--html %s: there is no folder %s", path, folder);
-    if (is_file_or_new(path) && access(folder, W_OK | X_OK) != 0)
-        return cli_usage_error(cli, "--html %s: cannot write to the folder %s: %s", path, folder,
-                               strerror(errno));
     if (html_has_viewer()) return 0;
     error_set(&cli->error, TARE_UNSUPPORTED, "--html: %s", HTML_MISSING);
     return cli_fail(cli);

@@ -14,7 +14,7 @@
 
 /* Beside the answer. */
 #define OPT_HTML_HELP "also as a page with plots: one file, no network"
-#define OPT_HTML(ptr) OPT_PATH(0, "html", ptr, "<file>", OPT_HTML_HELP)
+#define OPT_HTML(ptr) OPT_OUT(0, "html", ptr, "<file>", OPT_HTML_HELP)
 
 struct html_out {
     struct arena arena; /* what the items point to */

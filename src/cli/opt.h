@@ -39,7 +39,8 @@ enum opt_flags {
     OPT_NO_ENV = 2,     /* the command line only */
     OPT_FILE = 4,       /* completes with file names */
     OPT_DIR = 8,        /* completes with folder names */
-    OPT_NO_DEFAULT = 16 /* help does not print the default */
+    OPT_NO_DEFAULT = 16, /* help does not print the default */
+    OPT_WRITTEN = 32     /* a file that the command writes: looked at by cli_options(), before anything is done */
 };
 
 /* The words an OPT_ENUM takes; the array ends with {NULL}. */
@@ -116,6 +117,8 @@ struct opt_kind {
 #define OPT_STRING(c, n, ptr, a, h, ...) {OPT_ROW_(STRING, c, n, string, ptr, h), .arg = (a), ##__VA_ARGS__}
 #define OPT_PATH(c, n, ptr, a, h, ...) \
     {OPT_ROW_(STRING, c, n, string, ptr, h), .arg = (a), .flags = OPT_FILE, ##__VA_ARGS__}
+#define OPT_OUT(c, n, ptr, a, h, ...) \
+    {OPT_ROW_(STRING, c, n, string, ptr, h), .arg = (a), .flags = OPT_FILE | OPT_WRITTEN, ##__VA_ARGS__}
 #define OPT_ENUM(c, n, ptr, words, h, ...) \
     {OPT_ROW_(ENUM, c, n, choice, ptr, h), .choices = (words), ##__VA_ARGS__}
 #define OPT_INT_IN(c, n, ptr, low, high, h, ...) \

@@ -125,17 +125,30 @@ tare_status output_parse_name(void *name, const char *text, tare_error *err)
 
 /* ==== the history ==== */
 
-int output_dir_check(struct cli *cli, const char *dir)
+static int folder_check(struct cli *cli, const char *option, const char *dir)
 {
     char probe[4096];
     if (file_make_folders(dir, &cli->error) != TARE_OK)
-        return cli_usage_error(cli, "--output-dir %s", cli->error.text);
+        return cli_usage_error(cli, "--%s %s", option, cli->error.text);
     snprintf(probe, sizeof probe, "%s/.tare-XXXXXX", dir);
     int fd = mkostemp(probe, O_CLOEXEC);
-    if (fd < 0) return cli_usage_error(cli, "--output-dir %s: cannot write there: %s", dir, strerror(errno));
+    if (fd < 0) return cli_usage_error(cli, "--%s %s: cannot write there: %s", option, dir, strerror(errno));
     close(fd);
     unlink(probe);
     return 0;
+}
+
+int output_dir_check(struct cli *cli, const struct history_args *a)
+{
+    const char *slash = a->file && !a->none ? strrchr(a->file, '/') : NULL;
+    char folder[4096];
+    int rc = 0;
+    if (slash && slash > a->file) {
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - a->file), a->file);
+        rc = folder_check(cli, "history", folder);
+    }
+    if (!rc && a->file && !a->none) rc = cli_check_written(cli, "history", a->file);
+    return rc ? rc : folder_check(cli, "output-dir", a->output_dir);
 }
 
 tare_status history_path(const struct history_args *a, struct buf *out, tare_error *err)

@@ -73,7 +73,6 @@ tare_status places_choose(struct watch_places *p, const struct watch_options *o,
     else if (!o->no_save)
         n = take_name(p, o, run);
     if (n >= (int)sizeof p->trace || (p->trace[0] && !name_for_program(p))) p->trace[0] = 0;
-    if (o->output && !*o->output) return error_set(err, TARE_INVALID, "-o: an empty name");
     if (!o->output || strcmp(o->output, p->trace) != 0) return TARE_OK;
     return error_set(
         err, TARE_INVALID,

@@ -482,9 +482,15 @@ def test_a_trace_without_its_end_says_so(started, tare, tmp_path):
 
 
 def test_unwritable_places(tare, tmp_path):
+    """Known before the program starts; what goes wrong only then takes nothing from the program."""
     (tmp_path / "file").write_text("x")
-    done = tare("run", "--output-dir", "file/sub", "--", "sh", "-c", "exit 9", status=9)
-    assert "no trace: " in done.stderr and "the run document is lost: " in done.stderr
+    done = tare("run", "--output-dir", "file/sub", "--", "touch", "ran", status=2)
+    assert "--output-dir file/sub: cannot make the folder" in done.stderr and not (tmp_path / "ran").exists()
+    done = tare("run", "-o", "a/run.json", "--", "touch", "ran", status=2)
+    assert "there is no folder a" in done.stderr and not (tmp_path / "ran").exists()
+    (tmp_path / "a").mkdir()
+    done = tare("run", "-o", "a/run.json", "--", "sh", "-c", "mv a b; exit 9", status=9)
+    assert "the run document is lost: " in done.stderr
 
 
 def test_nobody_reads_stderr(command, clean_env, tmp_path):

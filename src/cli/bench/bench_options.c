@@ -145,7 +145,7 @@ static tare_status keep_words(struct bench_args *a, int argc, char **argv, tare_
 
 #define NO_ROW(...)
 #define ALSO_ROW(name, function, help, also_help) \
-    OPT_PATH(0, #name, &a->also[RUN_FORMAT_##name], "<file>", also_help),
+    OPT_OUT(0, #name, &a->also[RUN_FORMAT_##name], "<file>", also_help),
 
 /* clang-format off */
 static struct opt *add_sweep_rows(struct bench_args *a, struct opt *to)

@@ -163,7 +163,7 @@ static int check_files(struct cli *cli, const struct bench_args *a)
             return cli_usage_error(cli, "--variant %s: expected NAME=FILE, as in int8=model-int8.onnx", text);
     }
     int rc = html_out_check(cli, a->html);
-    return rc || a->no_save || a->launch_document ? rc : output_dir_check(cli, a->history.output_dir);
+    return rc || a->no_save || a->launch_document ? rc : output_dir_check(cli, &a->history);
 }
 
 int bench_make_plan(struct cli *cli, const struct bench_args *a, bool built_in, struct bench_planned *out)

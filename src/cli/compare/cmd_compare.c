@@ -177,7 +177,7 @@ static int read_args(struct cli *cli, struct compare_args *a, int argc, char **a
         OPT_FLAG(0, "strict", &a->strict, "exit 3 when the verdict is inconclusive or unverified"),
         OPT_GROUP("The answer"),
         OPT_ENUM('f', "format", &a->format, format_words, "how to print it"),
-        OPT_PATH('o', "output", &a->output, "<file>", "write to this file instead of stdout"),
+        OPT_OUT('o', "output", &a->output, "<file>", "write to this file instead of stdout"),
         OPT_JSON(&a->json),
         OPT_HTML(&a->html),
         OPT_FLAG(0, "samples", &a->samples, "keep every pair in the document"),

@@ -268,8 +268,7 @@ int compare_ab(struct cli *cli, const struct compare_args *a)
     struct compare_trees trees = {.root = ""};
     struct interrupt was;
     int rc = 0;
-    if (!a->no_save && (rc = output_dir_check(cli, a->history.output_dir)))
-        return rc;                           /* before minutes of measuring */
+    if (!a->no_save && (rc = output_dir_check(cli, &a->history))) return rc; /* before minutes of measuring */
     if (a->revisions) interrupt_catch(&was); /* whatever comes, the folders are removed */
     if (a->revisions && compare_trees_make(cli, a, &trees) < 0) rc = cli_fail(cli);
     for (int i = 0; a->revisions && i < PAIR_SIDES; i++) {

@@ -284,7 +284,7 @@ static int read_asked(struct cli *cli, struct history_question *a, const struct 
         OPT_CALLBACK(0, "since", history_parse_since, &a->filter.since_ms, "<when>",
                      "only runs after a date (2026-11-01) or of an age (30d)", .only_for = LIST | EXPORT),
         OPT_UINT(0, "limit", &a->filter.limit, "list the newest so many; 0: all"),
-        OPT_STRING(0, "jsonl", &a->jsonl, "<file>", "export as one document a line; - is stdout",
+        OPT_OUT(0, "jsonl", &a->jsonl, "<file>", "export as one document a line; - is stdout",
                  .only_for = EXPORT),
         OPT_GROUP("prune"),
         OPT_UINT_IN(0, "keep", &a->keep, 1, UINT64_MAX, "the newest so many of each subject stay",

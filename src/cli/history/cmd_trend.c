@@ -337,7 +337,7 @@ int cmd_trend(struct cli *cli, int argc, char **argv)
                  "exit 3 where such a step would not be sure to show: too few runs, or too noisy",
                  .needs = "fail fail-on"),
         OPT_JSON(&a.json),
-        OPT_PATH(0, "csv", &a.csv, "<file>", "also as CSV; - is stdout instead"),
+        OPT_OUT(0, "csv", &a.csv, "<file>", "also as CSV; - is stdout instead"),
         OPT_HTML(&a.html),
         OPT_HISTORY(&a.where),
         OPT_HISTORY_DIR(&a.where),

@@ -299,7 +299,7 @@ static int import_read(struct cli *cli, struct import_args *a, int argc, char **
 {
     const char *paths[N_IMPORTERS] = {NULL};
     const struct opt common[] = {
-        OPT_PATH('o', "output", &a->output, "<file>", "the trace (default: a new one in --output-dir)",
+        OPT_OUT('o', "output", &a->output, "<file>", "the trace (default: a new one in --output-dir)",
                  .only_for = KIND_TRACE),
         OPT_PATH(0, "model", &a->model, "<file>", "the model that ran, for costs", .only_for = KIND_LAYERS),
         OPT_CALLBACK(0, "dim", grid_parse_dim, &a->grid, "<name=n>",
@@ -312,7 +312,7 @@ static int import_read(struct cli *cli, struct import_args *a, int argc, char **
                  .only_for = KIND_LAYERS),
         OPT_UINT_IN(0, "top", &a->top, 0, RUN_LIST_MAX, "layers shown; 0: all", .only_for = KIND_LAYERS),
         OPT_JSON(&a->json),
-        OPT_PATH(0, "csv", &a->csv, "<file>", "all layers as CSV; - is stdout", .only_for = KIND_LAYERS),
+        OPT_OUT(0, "csv", &a->csv, "<file>", "all layers as CSV; - is stdout", .only_for = KIND_LAYERS),
         OPT_STRING(0, "output-dir", &a->output_dir, "<dir>", "where the run document or the trace goes",
                  .flags = OPT_DIR),
         OPT_FLAG(0, "no-save", &a->no_save, "keep no run document", .only_for = KIND_LAYERS),

@@ -150,10 +150,10 @@ static int read_args(struct cli *cli, struct inspect_args *a, int argc, char **a
         OPT_UINT_IN(0, "at-once", &a->at_once, 1, 4096, "inner values held in memory at a time"),
         OPT_GROUP("The answer"),
         OPT_JSON(&a->json),
-        OPT_PATH(0, "csv", &a->csv, "<file>", "layers as CSV; - is stdout",
+        OPT_OUT(0, "csv", &a->csv, "<file>", "layers as CSV; - is stdout",
                  .only_for = COST),
-        OPT_PATH(0, "html", &a->html, "<file>", OPT_HTML_HELP, .only_for = COST),
-        OPT_PATH('o', "output", &a->output, "<file>", "keep the JSON in this file too"),
+        OPT_OUT(0, "html", &a->html, "<file>", OPT_HTML_HELP, .only_for = COST),
+        OPT_OUT('o', "output", &a->output, "<file>", "keep the JSON in this file too"),
         OPT_END,
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);

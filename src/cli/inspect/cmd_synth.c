@@ -288,7 +288,8 @@ int cmd_synth(struct cli *cli, int argc, char **argv)
         .words = arch_words(),
     };
     const struct opt rows[] = {
-        OPT_STRING('o', "output", &a.output, "<file>", "where to; - is stdout", .flags = OPT_FILE | OPT_NO_ENV),
+        OPT_STRING('o', "output", &a.output, "<file>", "where to; - is stdout",
+                 .flags = OPT_FILE | OPT_WRITTEN | OPT_NO_ENV),
         OPT_ENUM('d', "dtype", &dtype, dtypes, "precision of weights and arithmetic"),
         OPT_INT_IN(0, "opset", &a.config.opset, OW_OPSET_MIN, OW_OPSET_MAX, "operator set, 13 to 21"),
         OPT_UINT('s', "seed", &a.config.seed, "which random weights"),

@@ -240,7 +240,7 @@ int cmd_export(struct cli *cli, int argc, char **argv)
         OPT_ENUM('f', "format", &format, words, "what to write", .flags = OPT_NO_DEFAULT,
                  .required = "chrome, perfetto, speedscope, folded or tare"),
         OPT_STRING('o', "output", &a.output, "<file>", "where to; - is stdout (default: named after the trace)",
-                 .flags = OPT_FILE | OPT_NO_ENV),
+                 .flags = OPT_FILE | OPT_WRITTEN | OPT_NO_ENV),
         OPT_FLAG(0, "gross", &a.gross, "folded, speedscope: times with the cost of tare still in them"),
         OPT_END,
     };

@@ -351,9 +351,9 @@ int cmd_report(struct cli *cli, int argc, char **argv)
     struct report_args a = {.sort = TREE_SORT_TOTAL, .format = RUN_FORMAT_text};
     const struct opt rows[] = {
         OPT_ENUM('f', "format", &a.format, formats, "how to print it"),
-        OPT_PATH('o', "output", &a.output, "<file>", "write to this file instead of stdout"),
+        OPT_OUT('o', "output", &a.output, "<file>", "write to this file instead of stdout"),
         OPT_JSON(&a.json),
-        OPT_PATH(0, "html", &a.html, "<file>", "a page with plots instead: one file, no network; - is stdout",
+        OPT_OUT(0, "html", &a.html, "<file>", "a page with plots instead: one file, no network; - is stdout",
                  .not_with = "format json output", .hint = "a page is an answer of its own"),
         OPT_GROUP("of traces"),
         OPT_FLAG(0, "gpu", &a.gpu, "what GPUs did: busy and idle by cause, kernels, copies, calls, ranges",

@@ -409,7 +409,7 @@ int cmd_tune(struct cli *cli, int argc, char **argv)
     struct run run = {0};
     struct interrupt was;
     int rc = tune_args_read(cli, &a, argc, argv);
-    if (!rc && !a.no_save) rc = output_dir_check(cli, a.history.output_dir);
+    if (!rc && !a.no_save) rc = output_dir_check(cli, &a.history);
     if (!rc) {
         interrupt_catch(&was);
         rc = tune_model_file(cli, &a, &run);

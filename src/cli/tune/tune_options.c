@@ -64,7 +64,7 @@ bool tune_varies(const struct tune_args *a, enum tune_setting s)
 /* clang-format off */
 #define NO_ROW(...)
 #define ALSO_ROW(name, function, help, also_help) \
-    OPT_PATH(0, #name, &a->also[RUN_FORMAT_##name], "<file>", also_help),
+    OPT_OUT(0, #name, &a->also[RUN_FORMAT_##name], "<file>", also_help),
 
 static struct opt *add_rows(struct tune_args *a, struct opt *to)
 {
