@@ -59,6 +59,42 @@ static void threads_have_no_more_than_all_time(void **state)
     (void)state;
 }
 
+/* Two processors, both busy all the time with the program; the kernel counts in ticks of 10 ms, samples are taken every
+ * 5 ms: no reading is above the truth, and none is lost from the sum. */
+static void ticks_are_no_reading(void **state)
+{
+    struct made m;
+    double user = 0, grown = 0;
+    unsigned known = 0;
+    size_t series;
+    made_init(&m);
+    m.step_ns = 5000000;
+    for (int i = 0; i < 103; i++) {
+        double tick = i && i % 2 == 0 ? 0.02 : 0;
+        made_put(&m, METRIC_CPU_COUNT, "", 2);
+        made_put(&m, METRIC_PROC_THREADS, "", 2);
+        made_put(&m, METRIC_PROC_CPU_USER, "", tick / 0.005);
+        made_put(&m, METRIC_PROC_CPU_SYSTEM, "", 0);
+        made_put(&m, METRIC_CG_CPU, "", tick / 0.005);
+        made_put(&m, METRIC_CPU_BUSY, "cpu0", tick / 2 / 0.005);
+        user += tick;
+        made_step(&m);
+        double cpu = made_value(&m, "process.cpu", "");
+        if (cpu < 0) continue; /* unknown: too short a time */
+        known++;
+        assert_true(cpu >= 1.75 && cpu <= 2);
+        assert_true(made_value(&m, "cgroup.cpu", "") <= 2);
+        assert_true(made_value(&m, "cpu.busy", "cpu0") <= 1);
+        assert_true(made_value(&m, "process.cpu.share", "") <= 1);
+    }
+    assert_int_equal(known, 5); /* 510 ms, by 90 */
+    assert_int_equal(series_find(&m.set, METRIC_PROC_CPU_USER, "", &series, NULL), TARE_OK);
+    assert_true(derived_growth(m.deriver, series, &grown));
+    assert_near(grown, user);
+    made_release(&m);
+    (void)state;
+}
+
 static void whole_of_labels(void **state)
 {
     struct made m;
@@ -262,6 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rates_and_shares),
         cmocka_unit_test(threads_have_no_more_than_all_time),
+        cmocka_unit_test(ticks_are_no_reading),
         cmocka_unit_test(whole_of_labels),
         cmocka_unit_test(counters_that_go_back_or_pause),
         cmocka_unit_test(averages_per_event),

@@ -147,9 +147,10 @@ const char *derived_suggest(const char *name)
 /* ---- what was fed ---- */
 
 struct point {
-    double first, now, before; /* NAN: unknown */
-    uint64_t before_ns;        /* when `before` was */
-    uint64_t seen_ns;          /* when the last known value was read */
+    double first, last; /* first and last known value; NAN: none */
+    double now, before; /* of the rate; NAN: unknown */
+    uint64_t before_ns; /* when `before` was */
+    uint64_t seen_ns;   /* when the last known value was read */
 };
 
 struct deriver {
@@ -181,7 +182,7 @@ void deriver_free(struct deriver *d)
 
 static tare_status index_new(struct deriver *d, const struct series_set *set, tare_error *err)
 {
-    static const struct point unknown = {NAN, NAN, NAN, 0, 0};
+    static const struct point unknown = {NAN, NAN, NAN, NAN, 0, 0};
     for (; d->indexed < set->items.n; d->indexed++) {
         enum metric_id m = set->items.items[d->indexed].metric;
         if (m >= METRIC_COUNT) return error_set(err, TARE_INVALID, "series %zu has no metric", d->indexed);
@@ -211,8 +212,22 @@ static bool is_held(const struct point *p, enum metric_id m, uint64_t now_ns)
            now_ns - p->seen_ns < METRIC_GPU_HOLD_NS;
 }
 
+/* The kernel counts these in ticks of up to 10 ms, or adds to them when a thread leaves its processor: over a shorter
+ * time one tick alone makes a rate of several processors. */
+#define TICKED_NS UINT64_C(90000000)
+static bool is_cpu_time(enum metric_id m)
+{
+    return m == METRIC_PROC_CPU_USER || m == METRIC_PROC_CPU_SYSTEM || m == METRIC_CG_CPU ||
+           (m >= METRIC_CPU_BUSY && m <= METRIC_CPU_ALL);
+}
+
+static bool is_ticked(enum metric_id m)
+{
+    return is_cpu_time(m) || m == METRIC_CG_THROTTLED || m == METRIC_DISK_BUSY;
+}
+
 /* A counter that was not seen this time keeps its last known value and the time of it, so that the next rate is one
- * over the whole gap instead of none. */
+ * over the whole gap instead of none. One that was seen too short a time ago is not seen either. */
 tare_status deriver_feed(struct deriver *d, const struct series_set *set, const struct sample *s,
                          tare_error *err)
 {
@@ -229,8 +244,11 @@ tare_status deriver_feed(struct deriver *d, const struct series_set *set, const 
             p->before = p->now;
             p->before_ns = p->seen_ns;
         }
+        enum metric_id m = set->items.items[i].metric;
         bool known = sample_get(s, i, &v) && isfinite(v);
-        if (known || !is_held(p, set->items.items[i].metric, s->at_ns)) p->now = known ? v : NAN;
+        if (known) p->last = v;
+        if (p->seen_ns && s->at_ns - p->seen_ns < TICKED_NS && is_ticked(m)) known = false;
+        if (known || !is_held(p, m, s->at_ns)) p->now = known ? v : NAN;
         if (known) p->seen_ns = s->at_ns;
         if (known && isnan(p->first)) p->first = v;
     }
@@ -264,13 +282,23 @@ static bool is_part_of_time(enum metric_id m)
            (m >= METRIC_CG_PRESSURE_CPU && m <= METRIC_CG_PRESSURE_IO);
 }
 
+/* Nothing keeps more processors busy than there are. */
+static double at_most_all(const struct deriver *d, double v)
+{
+    size_t at = d->whole[METRIC_CPU_COUNT];
+    double all = at == SIZE_MAX ? NAN : d->points.items[at].now;
+    return v > all ? all : v;
+}
+
 static double shown(const struct deriver *d, size_t i)
 {
     const struct point *p = &d->points.items[i];
     enum metric_id m = d->set->items.items[i].metric;
     if (metric_table[m].kind == METRIC_GAUGE) return p->now;
     double v = d->now_ns > p->before_ns ? growth(p) / ((double)(d->now_ns - p->before_ns) / 1e9) : NAN;
-    return v > 1 && is_part_of_time(m) ? 1 : v;
+    bool of_core = m >= METRIC_CPU_BUSY && m <= METRIC_CPU_ALL && *d->set->items.items[i].label;
+    if (is_cpu_time(m) && !of_core) return at_most_all(d, v);
+    return v > 1 && (of_core || is_part_of_time(m)) ? 1 : v;
 }
 
 bool derived_series(const struct deriver *d, size_t series, double *out)
@@ -298,7 +326,7 @@ bool derived_growth(const struct deriver *d, size_t series, double *out)
 {
     if (series >= d->points.n) return false;
     const struct point *p = &d->points.items[series];
-    double last = isnan(p->now) ? p->before : p->now, g = last - p->first;
+    double g = p->last - p->first;
     if (!(g >= 0)) return false;
     *out = g;
     return true;
@@ -336,6 +364,7 @@ static double divisor(const struct deriver *d, const struct row *r, const char *
 static double hold_at(const struct deriver *d, const struct row *r, const char *label, double v)
 {
     double most = of_label(d, r->c, label, false);
+    if (r->a == METRIC_PROC_CPU_USER) v = at_most_all(d, v);
     return v > most && v <= 1.1 * most ? most : v;
 }
 
@@ -350,7 +379,7 @@ static double work_out(const struct deriver *d, const struct row *r, const char 
     if (r->c == METRIC_CPU_COUNT && r->a != METRIC_PROC_CPU_USER)
         all = of_label(d, METRIC_CPU_ALL, label, true);
     if (all > 0)
-        return of_label(d, r->a, label, true) / all; /* of one reading: parts make no more than the whole */
+        return fmin(of_label(d, r->a, label, true) / all, 1); /* of one reading: parts make no more */
     if (r->formula == ratio || r->formula == share || r->formula == rest) {
         double by = divisor(d, r, label);
         v = by > 0 ? v / by : NAN;

@@ -82,7 +82,6 @@ tare_status system_report_feed(struct system_report *r, const struct deriver *d,
                                uint64_t at_ns, tare_error *err)
 {
     static const struct tally none = {.stride = 1};
-    double step = fmax((double)derived_step_ns(d), 1); /* 0: the first sample, gauges only */
     tare_status s = TARE_OK;
     for (size_t i = 0; s == TARE_OK && i < r->derived + set->items.n; i++) {
         bool is_derived = i < r->derived;
@@ -92,7 +91,8 @@ tare_status system_report_feed(struct system_report *r, const struct deriver *d,
         if (s < 0 || (!is_derived && !is_reported(&set->items.items[series]))) continue;
         if (is_derived ? !derived_is_new(d, i) : !derived_series_is_new(d, series)) continue;
         if (is_derived ? !derived_at(d, i, "", &v) : !derived_series(d, series, &v)) continue;
-        double weight = is_derived ? step : fmax((double)derived_series_ns(d, series), 1);
+        uint64_t span = is_derived ? derived_span_ns(d, i) : derived_series_ns(d, series);
+        double weight = span ? (double)span : 1; /* 0: the first sample, gauges only */
         s = count(&r->all.items[i], v, (struct moment){weight, at_ns, derived_brief(d)}, err);
     }
     return s;
