@@ -379,11 +379,21 @@ def lines_text(profile: Any) -> str:
     return "\n\n".join([*parts, _cost_of_lines(profile)])
 
 
-def quantity(value: float | None, unit: str) -> str:
-    """Of a target: its limit, or what was reached."""
-    if value is None:
-        return "unknown"
-    return in_sentence(*{"ns": (value / 1e9, "s"), "ms": (value / 1e3, "s")}.get(unit, (value, unit)))
+_MISSED = {"<=": ">", "<": ">=", ">=": "<", ">": "<="}
+
+
+def target_words(target: dict[str, Any]) -> tuple[str, str]:
+    """Of a target: its limit, and what was reached. What was counted, though too few runs for a value, is known to be on one side."""
+
+    def quantity(value: float) -> str:
+        unit = target["unit"] or ""
+        return in_sentence(*{"ns": (value / 1e9, "s"), "ms": (value / 1e3, "s")}.get(unit, (value, unit)))
+
+    limit = quantity(target["value"])
+    if target["achieved"] is not None:
+        return limit, quantity(target["achieved"])
+    side = {"pass": target["op"], "fail": _MISSED.get(target["op"])}.get(target["verdict"])
+    return limit, f"{side} {limit}" if side else "unknown"
 
 
 # ---- in a notebook ----------------------------------------------------------------------------------------------------------------
@@ -441,7 +451,7 @@ def _html_table(run: Any) -> str:
 
 
 def _html_target(t: dict[str, Any]) -> str:
-    limit, achieved = (quantity(t[key], t["unit"] or "") for key in ("value", "achieved"))
+    limit, achieved = target_words(t)
     return f"{t['case']}: {t['metric']} {t['op']} {limit}: {achieved}, {t['verdict']}"
 
 
@@ -667,7 +677,7 @@ def _targets(profile: Any) -> str:
     lines = [f"Targets (recommended {rows[0]['case']}):"]
     for row in rows:
         times = f", {in_sentence(row['ratio'])}x" if row["ratio"] is not None else ""
-        limit, got = (quantity(row[key], row["unit"] or "") for key in ("value", "achieved"))
+        limit, got = target_words(row)
         lines.append(f"  {row['verdict'].upper():<13}{row['metric']} {row['op']} {limit}: {got}{times}")
     return "\n".join(lines)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
 from typing import Any
 
 from tare import _command
@@ -31,11 +32,13 @@ def history(asked: argparse.Namespace) -> Any:
 
 def check(asked: argparse.Namespace, folder: str) -> None:
     """The files that are read, and where results go: now, and not when all has been measured. ValueError names what is wrong."""
-    there = os.path.abspath(folder)
-    while not os.path.lexists(there):
-        there = os.path.dirname(there)
-    if not os.path.isdir(there) or not os.access(there, os.W_OK | os.X_OK):
-        raise ValueError(f"{folder}: results cannot go there: {there} {'may not be written to' if os.path.isdir(there) else 'is no folder'}")
+    for place in (folder, *([os.path.dirname(asked.history) or "."] if asked.history and not asked.no_history else [])):
+        try:  # nothing but doing it tells: /proc is a folder that root may write to
+            os.makedirs(place, exist_ok=True)
+            with tempfile.TemporaryFile(dir=place):
+                pass
+        except OSError as why:
+            raise ValueError(f"{place}: results cannot go there: {why.strerror}") from None
     for path in asked.baseline:
         if not os.access(path, os.R_OK):
             raise ValueError(f"--baseline {path}: there is no such file, or it may not be read")

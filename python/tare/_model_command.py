@@ -11,7 +11,7 @@ import warnings
 from typing import Any
 
 from tare import _gate, _tare
-from tare._answers import quantity, recommendation_lines
+from tare._answers import recommendation_lines, target_words
 from tare._command import count, counts, keep_run
 from tare._model import ModelProfiler
 from tare._model_subject import PRECISIONS, DeviceError, ModelError
@@ -118,9 +118,10 @@ def run(asked: argparse.Namespace) -> int:
 
 def _tell_targets(run: Run, out: Any) -> None:
     for target in run.targets:
-        limit, achieved = (quantity(target[key], target["unit"] or "") for key in ("value", "achieved"))
+        limit, achieved = target_words(target)
         where = f" ({target['case']})" if target.get("case") else ""
-        print(f"{target['verdict']:<13}{target['metric']} {target['op']} {limit}: {achieved}{where}", file=out)
+        why = f": {target['why']}" if target.get("why") else ""
+        print(f"{target['verdict']:<13}{target['metric']} {target['op']} {limit}: {achieved}{where}{why}", file=out)
 
 
 def main(argv: list[str]) -> int:

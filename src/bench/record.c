@@ -449,7 +449,7 @@ tare_status record_case(struct bench *b, struct case_work *w, tare_error *err)
     }
     const struct subject_ops *ops = w->instance->subject->ops;
     c->warmup_runs = known_u64(w->warmup_runs);
-    c->failed_runs = known_u64(w->open.known ? w->open.failed.v : w->n_failed);
+    c->failed_runs = known_u64(w->open.known ? w->open.failed.v : w->waits.n);
     c->load_ns = known_u64(w->load_ns);
     c->first_run_ns = known_u64(w->first_run_ns);
     tare_status s = put_times(b, c, w, err);

@@ -352,18 +352,22 @@ def test_ctrl_c_is_one_line(python, models):
 def test_numbers_have_the_digits_of_the_command(python):
     """Three, whatever their size, in columns and in sentences (src/core/fmt.h); nothing is shown as 0 that is not."""
     done = python("""
-        from tare._answers import quantity
+        from tare._answers import target_words
         from tare._tare import in_column, in_sentence
         print([in_column(x) for x in (None, float("nan"), 0.0, 0.0056, 0.1, 12.345)])
         print([in_column(*x) for x in ((0.02477, "s"), (2e-3, "s"), (2**21, "B"), (-4096, "B"), (0.1234, "1"), (37.75e6, "FLOPs"), (177_595.9, "texts/s"))])
         print([in_sentence(*x) for x in ((2e-3, "s"), (97.0,), (0.00123, "MB"), (97, "texts/s"))])
-        print(quantity(177_595.9, "texts/s"), quantity(0.005631, "ms"), quantity(2.5e6, "ns"), quantity(None, "ns"))
+        def got(achieved, unit, op="<=", verdict="inconclusive"):
+            return target_words({"value": 2.5e6, "achieved": achieved, "unit": unit, "op": op, "verdict": verdict})[1]
+        print(got(177_595.9, "texts/s"), got(0.005631, "ms"), got(2.5e6, "ns"), got(None, "ns"))
+        print([got(None, "ns", op, verdict) for op in ("<=", "<", ">=", ">") for verdict in ("pass", "fail")])
     """)
     assert done.stdout.splitlines() == [
         "['-', 'unknown', '0', '0.0056', '0.100', '12.3']",
         "['24.8 ms', '2.00 ms', '2.00 MiB', '-4.00 KiB', '12.3 %', '37.75 MFLOPs', '177,596 texts/s']",
         "['2 ms', '97', '0.00123 MB', '97 texts/s']",
         "177,596 texts/s 5.63 us 2.50 ms unknown",
+        "['<= 2.50 ms', '> 2.50 ms', '< 2.50 ms', '>= 2.50 ms', '>= 2.50 ms', '< 2.50 ms', '> 2.50 ms', '<= 2.50 ms']",
     ]
 
 

@@ -447,7 +447,8 @@ static void test_failing_run(void **state)
     }
 }
 
-/* One run that fails is counted, in the warm-up, as the first, or among the samples; the times are of the others. */
+/* One run that fails is told, in the warm-up, as the first, or among the samples, and counted among these: so that all
+ * counts are of the same runs. The times are of the others. */
 static void test_one_failed_run_is_an_outcome(void **state)
 {
     (void)state;
@@ -459,7 +460,7 @@ static void test_one_failed_run_is_an_outcome(void **state)
         char expect[80];
         snprintf(expect, sizeof expect, "run %llu: made up: this run fails", (unsigned long long)at[i]);
         assert_string_equal(c->failure, expect);
-        assert_int_equal(c->failed_runs.v, 1);
+        assert_int_equal(c->failed_runs.v, at[i] > c->warmup_runs.v + 1);
         assert_int_equal(c->latency_ns.p50.value, 1000000);
         assert_int_equal(c->latency_ns.p50.hi.v, 1000000);
         assert_true(c->samples.v >= 30);

@@ -216,6 +216,36 @@ static void test_autocorrelation_costs_certainty(void **state)
     run_release(&r);
 }
 
+/* A quarter of the runs failed: they took longer than any limit, so that p95 falls on them and p50 does not. That, not
+ * the number of samples, is the reason. */
+static void test_failed_runs_break_every_limit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *target, *word, *why;
+    } rows[] = {{"p95<=1s", "fail", "40 of 160 runs failed: it falls on them"},
+                {"p95<=1ns", "fail", "40 of 160 runs failed: it falls on them"},
+                {"p50<=1s", "pass", NULL},
+                {"p50<=1ns", "fail", NULL}};
+    struct run r;
+    double ns[120];
+    assert_int_equal(run_init(&r, "bench", NULL), TARE_OK);
+    struct run_case *c = run_add_case(&r, "c");
+    for (size_t i = 0; i < 120; i++) ns[i] = 0.5e6 + (double)(i * 37 % 101);
+    fixture_samples(&r, c, ns, 120);
+    c->samples = known_u64(120);
+    c->failed_runs = known_u64(40);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct target t;
+        assert_int_equal(target_parse(&t, rows[i].target, NULL), TARE_OK);
+        assert_int_equal(targets_judge(&r, &t, 1, false, NULL), TARE_OK);
+        const struct run_target *row = r.targets.at[i];
+        assert_string_equal(row->verdict, rows[i].word);
+        assert_true(rows[i].why ? row->why && strcmp(row->why, rows[i].why) == 0 : !row->why);
+    }
+    run_release(&r);
+}
+
 /* Times that hang together, and single ones, are worth too few samples to count; but what lies ten thousand times away
  * no plausible noise explains, and a percentile that is known without its times stands for itself. A tail that nobody
  * has seen is not proven by a few good times. */
@@ -408,6 +438,7 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_failed_runs_break_every_limit),
         cmocka_unit_test(test_accepted),
         cmocka_unit_test(test_refused_with_the_place),
         cmocka_unit_test(test_rates_alone),

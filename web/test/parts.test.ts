@@ -59,6 +59,8 @@ test("targets are turned so that more is better", () => {
   const row = targetRows([limit({ unit: "ns", value: 1e8, achieved: 9.1e7, verdict: "pass", confidence: 0.99 })])[0]!;
   assert.equal(plain(row.name), "latency.p95 ≤ 100 ms");
   assert.match(plain(row.text), /91 ms, pass/);
+  const counted = (t: Partial<Target>) => plain(targetRows([limit({ unit: "ns", value: 1e8, achieved: null, ...t })])[0]!.achievedText);
+  assert.deepEqual([counted({}), counted({ verdict: "fail" }), counted({ verdict: "inconclusive" })], ["≤ 100 ms", "> 100 ms", "unknown"]);
 });
 
 test("a target that one case misses is missed", () => {

@@ -197,16 +197,20 @@ void find_overloaded(struct judging *j, const struct run_case *c)
 void find_failed(struct judging *j, const struct run_case *c)
 {
     const struct run_open_loop *o = &c->open_loop;
+    struct run_finding *f = NULL;
     if (!c->failure) return;
-    double failed = OR_NAN(c->failed_runs), all = failed + OR_NAN(c->samples) + OR_NAN(c->warmup_runs);
+    double failed = OR_NAN(c->failed_runs), all = failed + OR_NAN(c->samples);
     if (o->due.known) all = (double)o->due.v;
     struct interval share = {NAN, NAN, NAN};
     if (failed > 0) share = stats_share_interval(failed / all, all, 0.95);
-    struct run_finding *f = failed > 0 ? finding_start(j, c, "%s of %s failed (%s; %s to %s), first: %.300s",
-                                                       show_number(failed).s, show_count(all, "run").s,
-                                                       show_percent(failed / all).s, show_percent(share.lo).s,
-                                                       show_percent(share.hi).s, c->failure)
-                                       : finding_start(j, c, "not measured: %.300s", c->failure);
+    if (failed > 0)
+        f = finding_start(j, c, "%s of %s failed (%s; %s to %s), first: %.300s", show_number(failed).s,
+                          show_count(all, "run").s, show_percent(failed / all).s, show_percent(share.lo).s,
+                          show_percent(share.hi).s, c->failure);
+    else if (all > 0)
+        f = finding_start(j, c, "a run of the warm-up failed: %.300s", c->failure);
+    else
+        f = finding_start(j, c, "not measured: %.300s", c->failure);
     finding_numbers(j, f, {"failed", failed}, {"runs", all}, {"share_lo", share.lo}, {"share_hi", share.hi});
     finding_text(j, f, "failure", c->failure);
 }

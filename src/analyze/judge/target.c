@@ -244,13 +244,18 @@ struct counted {
     double n, breaking; /* times, and those that break the limit */
 };
 
-/* Runs that were due and not served took longer than any limit. */
+/* Runs that failed, or were due and not served: they took longer than any limit. */
+static double lost_runs(const struct run_case *c)
+{
+    const struct run_open_loop *o = &c->open_loop;
+    if (!o->due.known || !o->served.known) return c->failed_runs.known ? (double)c->failed_runs.v : 0;
+    return o->due.v > o->served.v ? (double)(o->due.v - o->served.v) : 0;
+}
+
 static struct counted count_times(const struct target *t, const struct run_case *c)
 {
     const struct run_samples *s = &c->samples_raw;
-    const struct run_open_loop *o = &c->open_loop;
-    double lost =
-        o->due.known && o->served.known && o->due.v > o->served.v ? (double)(o->due.v - o->served.v) : 0;
+    double lost = lost_runs(c);
     size_t over = 0;
     for (size_t i = 0; i < s->n; i++) over += !meets(t, (double)s->ns[i]);
     return (struct counted){(double)s->n + lost, (double)over + (is_at_most(t->op) ? lost : 0)};
@@ -385,6 +390,23 @@ tare_status target_judge(const struct target *t, const struct run_case *c, struc
 
 /* ---- all of them ---- */
 
+/* Why it is as it is, where the numbers alone do not say it: the percentile falls on runs without a time, or there are
+ * few of them, but `far` off (0: not so). NULL: they do. */
+static const char *reason_of(struct run *run, const struct target *t, const struct run_case *c,
+                             const struct run_target *row, double far)
+{
+    const struct measure *m = measure_find(t->metric);
+    double lost = lost_runs(c), all = lost + (c->samples.known ? (double)c->samples.v : 0);
+    bool failed = row->verdict[0] == 'f';
+    if (failed && m->quantile > 0 && is_at_most(t->op) && lost > share_allowed(t, m->quantile) * all)
+        return arena_printf(&run->arena, "%s of %s %s: it falls on them", show_number(lost).s,
+                            show_count(all, "run").s,
+                            c->open_loop.due.known ? "that were due failed or were not served" : "failed");
+    if (!(far > 0)) return NULL;
+    return arena_printf(&run->arena, "few samples, but no plausible noise makes it %s times as %s",
+                        show_number(far).s, is_at_most(t->op) == failed ? "much" : "little");
+}
+
 static tare_status add_row(struct run *run, const struct target *t, const struct run_case *c, tare_error *err)
 {
     const struct measure *m = measure_find(t->metric);
@@ -395,10 +417,7 @@ static tare_status add_row(struct run *run, const struct target *t, const struct
     row->case_name = c->name;
     double far;
     tare_status s = judge_case(t, c, row, &far, err);
-    if (s == TARE_OK && far > 0)
-        row->why = arena_printf(&run->arena, "few samples, but no plausible noise makes it %s times as %s",
-                                show_number(far).s,
-                                is_at_most(t->op) == (row->verdict[0] == 'f') ? "much" : "little");
+    if (s == TARE_OK) row->why = reason_of(run, t, c, row, far);
     return s;
 }
 

@@ -142,8 +142,10 @@ static int read_targets(struct cli *cli, const struct bench_args *a, struct benc
 static int check_baseline(struct cli *cli, const struct bench_args *a)
 {
     struct compare_limit l;
-    if (!a->baseline.n && a->fail_on.n) /* tare.yaml may hold it for all runs */
-        cli_note(cli, "--fail-on has nothing to compare with: there is no --baseline");
+    if (!a->baseline.n && a->fail_on.n && !a->fail_on.from_layer)
+        return cli_usage_error(cli, "--fail-on has nothing to compare with: there is no --baseline");
+    if (!a->baseline.n && a->fail_on.n) /* tare.yaml holds it for all runs */
+        cli_note(cli, "fail-on of the settings has nothing to compare with: there is no --baseline");
     for (size_t i = 0; i < a->fail_on.n; i++)
         if (compare_limit_parse(&l, a->fail_on.items[i], NULL, &cli->error) < 0)
             return cli_usage_error(cli, "--fail-on %s", cli->error.text);

@@ -371,7 +371,8 @@ void run_achieved_text(struct buf *b, const struct run_target *t)
     if (t->achieved.known) {
         add_target_value(b, t, t->achieved.v, close);
     } else if (passed || failed) { /* counted, though too few for a value: on which side it is, is known */
-        buf_printf(b, "%s ", (t->op[0] == '<') == passed ? "<=" : ">");
+        bool less = (t->op[0] == '<') == passed, equal = (t->op[1] == '=') == passed;
+        buf_printf(b, "%c%s ", less ? '<' : '>', equal ? "=" : "");
         add_target_value(b, t, t->value, true);
     } else {
         buf_add_char(b, '-');

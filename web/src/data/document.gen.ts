@@ -1149,7 +1149,7 @@ export interface Case {
   failure?: string | null;
   /** tare tune: why this configuration is not one to use. */
   refused?: string | null;
-  /** Runs that failed: of warm-up and samples beside them, or of those that were due. */
+  /** Measured runs that failed, beside the samples, or of those that were due; none of the warm-up. */
   failed_runs?: number | null;
   /** Time of one run. */
   latency_ns?: Latency | null;
@@ -1352,7 +1352,7 @@ export interface Target {
   verdict: string;
   /** Of the verdict. */
   confidence?: number | null;
-  /** Of a verdict by what no plausible noise explains: from which ratio on that is so. */
+  /** Of a verdict that its numbers do not explain: runs that failed, or from which ratio on no plausible noise does. */
   why?: string | null;
 }
 

@@ -64,10 +64,19 @@ export function targetGroups(rows: readonly TargetRow[]): TargetGroup[] {
   });
 }
 
+const MISSED: Record<string, string> = { "<=": ">", "<": "≥", ">=": "<", ">": "≤" };
+
+/** Counted, though too few for a value: on which side of the limit it is, is known. */
+function sideOf(t: Target): string {
+  if (t.verdict !== "pass" && t.verdict !== "fail") return "unknown";
+  const side = rowOf(t.verdict === "pass" ? SIGNS : MISSED, t.op);
+  return side ? `${side} ${targetValue(t, t.value)}` : "unknown";
+}
+
 export function targetRows(targets: readonly Target[]): TargetRow[] {
   return targets.map((t) => {
     const name = `${t.metric} ${rowOf(SIGNS, t.op) ?? t.op} ${targetValue(t, t.value)}`;
-    const achievedText = isKnown(t.achieved) ? targetValue(t, t.achieved) : "unknown";
+    const achievedText = isKnown(t.achieved) ? targetValue(t, t.achieved) : sideOf(t);
     const of = t.case ? ` in ${t.case}` : "";
     return {
       name,
