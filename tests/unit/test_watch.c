@@ -141,12 +141,9 @@ static void test_places(void **state)
         const char *output, *trace, *expected; /* NULL: refused */
         bool beside;
     } cases[] = {
-        {"/x/a.json", NULL, "/x/a.tare", true},
-        {"/x.y/a", NULL, "/x.y/a.tare", true},
-        {"/x/a.json", "/y/b%c", "/y/b%c", false},
-        {NULL, NULL, "", true},
-        {"/x/a.tare", NULL, NULL, true},
-        {"/x/a", "/x/a", NULL, false},
+        {"/x/a.json", NULL, "/x/a.tare", true},   {"/x.y/a", NULL, "/x.y/a.tare", true},
+        {"/x/a.json", "/y/b%c", "/y/b%c", false}, {NULL, NULL, "", true},
+        {"/x/a.tare", NULL, NULL, true},          {"/x/a", "/x/a", NULL, false},
     };
     struct run run;
     assert_int_equal(run_init(&run, "run", NULL), TARE_OK);
