@@ -55,8 +55,8 @@ struct history_args {
 /* clang-format on */
 tare_status output_parse_name(void *name, const char *text, tare_error *err);
 
-/* Can runs be kept there, and in the history? The folder is made, so that it is known before minutes of measuring. 0, or
- * the exit code after the user was told why not. */
+/* Can runs be kept there, and in the history? The folder is made, so that it is known before minutes of measuring.
+ * 0, or the exit code after the user was told why not. */
 int output_dir_check(struct cli *cli, const struct history_args *a);
 
 tare_status history_path(const struct history_args *a, struct buf *out, tare_error *err);
