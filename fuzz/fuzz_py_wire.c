@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * fuzz_py_wire.c - any bytes as a reply and as a greeting of the Python process: read in full or refused
- * with a reason. */
+ * fuzz_py_wire.c - any bytes as a reply, a greeting and a piece of an answer of the Python process: read in full
+ * or refused with a reason. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -22,5 +22,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     err = (tare_error)TARE_ERROR_INIT;
     s = py_hello_read(data, size, &h, &err);
     if (s > 0 || err.status != s) abort();
+    const char *text = NULL;
+    err = (tare_error)TARE_ERROR_INIT;
+    s = py_piece_read(data, size, &r, &text, &err);
+    if (s > 0 || err.status != s) abort();
+    if (s == TARE_OK && text + r.n != (const char *)data + size) abort();
     return 0;
 }

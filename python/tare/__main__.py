@@ -41,8 +41,8 @@ def main(argv=None):
     if not argv or argv[0] in ("-h", "--help"):
         print(usage())
         return 0 if argv else 2
-    if argv[0] == "_worker":  # not for people: `tare bench py:..` starts it
-        return import_module("tare._worker").main(argv[1:])
+    if argv[0] in ("_worker", "_tune_worker"):  # not for people: `tare bench py:..` and `tare tune py:..` start them
+        return import_module(f"tare.{argv[0]}").main(argv[1:])
     if argv[0] in COMMANDS:
         return run(argv[0], argv[1:])
     return _command.main(argv)

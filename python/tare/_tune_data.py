@@ -6,11 +6,14 @@ measures what the model expects to be good; the finalist must give the same data
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import logging
 import math
 import os
 import statistics
+import sys
+import time
 import warnings
 from typing import Any, Callable
 
@@ -18,14 +21,17 @@ from tare import _tare
 from tare import _tune_data_kept as kept
 from tare import _tune_data_run as run
 from tare import _tune_data_same as same
-from tare._tune import DataOptimizationConfig, ProfilingConfig, Tuned, confirm, in_bytes, pss_bytes, setting
+from tare._tune import DataOptimizationConfig, ProfilingConfig, Tuned, confirm, pss_bytes, setting
+from tare._tune_data_cache import Cached, not_by_index, not_kept, usable_memory
 from tare._tune_data_watch import Watch, _batches
 from tare._unknown import Unknown, known
 
 log = logging.getLogger("tare.tune")
 
 TARGET = (2.0, 4.0)  # what users hope for from a good configuration
-_SEARCH_RUNS, _UNIT_S, _SHOWN_BYTES, _LARGE = 12, 0.3, 256 << 20, 1 << 20
+_SEARCH_RUNS, _SEARCH_MORE, _UNIT_S, _SHOWN_BYTES, _LARGE = 12, 6, 0.3, 256 << 20, 1 << 20
+_LEAST_PAIRS = 8  # as confirm() has it
+_SEARCH_SHARE = 0.6  # of the budget; the rest is for the proof
 
 
 def optimize_dataset(dataset: Any, config: Any = None) -> Any:
@@ -67,17 +73,17 @@ class DataLoadingOptimizer:
 
     def optimize_existing(self, loader: Any, step_fn: Callable | None = None, *, equivalence: str | None = None, transport: str = "auto") -> Any:
         """The same for a loader that is there; it stays as it is, and comes back itself where nothing is proved better."""
-        if run.has_torch():
-            from torch.utils.data import DataLoader
+        return self._optimize(*_as_it_is(loader), step_fn, equivalence, transport, loader)
 
-            if hasattr(loader, "tuned") and loader.tuned.applied:
-                raise TypeError("this loader is tuned already: give the one it was made from")
-            if type(loader) is not DataLoader:
-                raise TypeError(f"{type(loader).__name__} is not torch's own DataLoader: what it does besides cannot be kept")
-        elif not isinstance(loader, run.Plain):
-            raise TypeError(f"{type(loader).__name__} is no loader that tare knows without torch")
-        now = {"mode": "processes", "workers": loader.num_workers, "depth": loader.prefetch_factor or 2}
-        return self._optimize(run.settings_of(loader), now, step_fn, equivalence, transport, loader)
+    def apply(self, loader: Any, plan: dict[str, Any]) -> Any:
+        """A loader like this one with a plan that was proved before, by `tare tune py:..` or in another run: nothing is measured."""
+        settings, now = _as_it_is(loader)
+        plan = {**now, **plan}
+        if plan.get("cache"):
+            settings["dataset"] = Cached(settings["dataset"]).fill()
+        out = run.make(settings, {name: value for name, value in plan.items() if name != "cache"})
+        out.plan = plan
+        return out
 
     def identify_bottlenecks(self) -> dict[str, dict[str, Any]]:
         """What holds the loader back that was looked at last: its kind, with evidence, the bound and the costs of the stages. {}: none was."""
@@ -118,15 +124,7 @@ class DataLoadingOptimizer:
             raise ValueError(f"transport {transport!r} is none of auto, queue, ring")
         base = loader if loader is not None else run.make(settings, now)
         task = _Task(self.config, settings, now, step, level, transport)
-        seconds = setting(self.config, "timeout_s")
-        try:
-            with warnings.catch_warnings(), same.random_kept(settings.get("generator")), same.deadline(seconds, "the data set, or the step"):
-                warnings.filterwarnings("ignore", "This DataLoader will create")  # more workers than processors: what waits may have them
-                found = task.tune()
-        except same.Hangs as why:
-            found = task.refused(str(why))
-        finally:
-            task.end()
+        found = task.run()
         self._findings, self.result = task.findings, found
         found.applied = found.verdict not in ("refused", "different_data") and found.worth(setting(self.config, "apply"))
         if not found.applied:
@@ -161,10 +159,64 @@ class DataLoadingOptimizer:
         return loader
 
 
+def _as_it_is(loader: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(settings, plan of today) of a loader that may be changed. TypeError: what it does besides would be lost."""
+    if run.has_torch():
+        from torch.utils.data import DataLoader
+
+        if hasattr(loader, "tuned") and loader.tuned.applied:
+            raise TypeError("this loader is tuned already: give the one it was made from")
+        if type(loader) is not DataLoader:
+            raise TypeError(f"{type(loader).__name__} is not torch's own DataLoader: what it does besides cannot be kept")
+    elif not isinstance(loader, run.Plain):
+        raise TypeError(f"{type(loader).__name__} is no loader that tare knows without torch")
+    return run.settings_of(loader), {"mode": "processes", "workers": loader.num_workers, "depth": loader.prefetch_factor or 2}
+
+
+@dataclasses.dataclass
+class Trial:
+    """A plan, and what was measured of it: nanoseconds of batches, with their step; seconds and processor seconds; bytes (PSS, the most
+    that was seen at the end of a measurement)."""
+
+    plan: dict[str, Any]
+    times: list[int] = dataclasses.field(default_factory=list)
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    memory: int | None = None
+    failure: str | None = None
+
+    def take(self, stream: run.Stream) -> None:
+        self.times += stream.times
+        stream.times = []
+        self.wall_s, self.cpu_s = self.wall_s + stream.wall_s, self.cpu_s + stream.cpu_s
+        self.memory = max(filter(None, (self.memory, pss_bytes())), default=None)
+
+
+@dataclasses.dataclass
+class Wishes:
+    """What `tare tune` asks beyond what the calls of the package do: limits, what else may be varied, and who is told how far it is."""
+
+    latency: tuple[float, float] | None = None  # quantile, seconds of a batch
+    memory: float | None = None  # bytes
+    batches: tuple[int, ...] = ()  # the first is that of today
+    only: tuple[str, ...] | None = None
+    extras: bool = False  # cache and pinning, too
+    explain: bool = False  # the bound alone
+    say: Callable[[str], None] = lambda what: None
+
+
 class _Task:
     """One loader that is looked at."""
 
-    def __init__(self, config: Any, settings: dict, now: dict, step: Callable | None, level: str, transport: str) -> None:
+    def __init__(self, config: Any, settings: dict, now: dict, step: Callable | None, level: str, transport: str, wishes: Wishes | None = None) -> None:
+        self.wishes, self.begun = wishes or Wishes(), time.monotonic()
+        self.trials: list[Trial] = []
+        self.runs, self.to_try = 0, []
+        self.judged: list[str] = []  # what confirm() said in words
+        self.left: list[str] = []  # what is not touched, and why
+        self.more: dict[str, list[Any]] = {}  # further knobs: their values, and number of today's
+        self.kept: Any = None  # the data set, all of it in memory
+        self.candidate: dict[str, Any] | None = None
         self.config, self.settings, self.now, self.step, self.level, self.transport = config, settings, now, step, level, transport
         self.threshold, self.budget = setting(config, "optimization_threshold"), setting(config, "budget_s")
         self.findings: dict[str, dict[str, Any]] = {}
@@ -173,10 +225,29 @@ class _Task:
         self.bound: Any = Unknown("not measured")
         self.ring: dict = {}
 
+    def run(self) -> Tuned:
+        """tune() within the limits of the configuration; leaves no worker and every random state as it was."""
+        seconds = setting(self.config, "timeout_s")
+        try:
+            with warnings.catch_warnings(), same.random_kept(self.settings.get("generator")), same.deadline(seconds, "the data set, or the step"):
+                warnings.filterwarnings("ignore", "This DataLoader will create")  # more workers than processors: what waits may have them
+                return self.tune()
+        except same.Hangs as why:
+            return self.refused(str(why))
+        finally:
+            self.end()
+
     def end(self) -> None:
         for stream in self.streams:
             stream.end()
         self.streams.clear()
+
+    def trial(self, plan: dict) -> Trial:
+        for trial in self.trials:
+            if trial.plan == plan:
+                return trial
+        self.trials.append(Trial(plan))
+        return self.trials[-1]
 
     def refused(self, why: str, verdict: str = "refused") -> Tuned:
         return Tuned("data loading", {}, verdict, bound=self.bound, target=TARGET, reasons=[why], rejected=self.rejected)
@@ -225,9 +296,16 @@ class _Task:
     def _tune_samples(self, costs: run.Costs, habits: same.Habits) -> Tuned:
         modes, why = self._modes(costs, habits)
         pipe, planned = self._model(costs, modes)
-        if not modes and not self.now["workers"]:
+        self.left += why
+        self._add_more(costs, habits)
+        self.bound = self._bound(pipe, planned)
+        self.to_try = [name for name, varies in (("workers", modes), ("prefetch", modes), ("mode", len(modes) > 1)) if varies and self._may(name)]
+        self.to_try += [name for name in ("batch", "cache", "pinning") if {"batch": "batch_size", "pinning": "pin_memory"}.get(name, name) in self.more]
+        if self.wishes.explain:
+            return self.refused("only the bound was asked for", "no_gain")
+        if not modes and not self.now["workers"] and not self.more:
             return self.refused("; ".join(why))
-        if known(self.bound) and self.bound < 1 + self.threshold:
+        if known(self.bound) and self.bound < 1 + self.threshold and not self.wishes.latency and not self.wishes.memory:
             return self._left(f"at most {self.bound:.2f}x can be gained here, below the {self.threshold:.0%} that a change is worth ({planned['now']['why']})", why)
         if self.level == "bitwise" and habits.random:
             self.settings = dict(self.settings, dataset=same.Seeded(self.settings["dataset"], setting(self.config, "seed")))
@@ -296,6 +374,70 @@ class _Task:
             return self.refused(f"the data differ: {found}", "different_data")
         return self._confirm(plan, pipe, unit_s)
 
+    # ---- what else may be varied ----
+
+    def _add_more(self, costs: run.Costs, habits: same.Habits) -> None:
+        for name, add in (("batch", self._add_batches), ("cache", self._add_cache), ("pinning", self._add_pinning)):
+            if self.wishes.extras and self._may(name):
+                why = add(costs, habits)
+                self.left += [f"{name}: {why}"] if why else []
+
+    def _may(self, name: str) -> bool:
+        return self.wishes.only is None or name in self.wishes.only
+
+    def _add_batches(self, costs: run.Costs, habits: same.Habits) -> str | None:
+        """Where the sizes are said: how much a step learns from changes with it, so none is tried unasked."""
+        size = self.settings.get("batch_size")
+        if not self.wishes.batches:
+            return "it changes what a step learns from; --batch lists those that may be tried, today's first"
+        if not size or self.settings.get("batch_sampler") is not None:
+            return "the loader has a batch sampler of its own"
+        sizes = sorted({size, *self.wishes.batches})
+        self.more["batch_size"] = [sizes, sizes.index(size)]
+        return None
+
+    def _add_cache(self, costs: run.Costs, habits: same.Habits) -> str | None:
+        """Read once, in this process: what is forked later has it in the same memory."""
+        dataset, each = self.settings["dataset"], statistics.mean(costs.each)
+        why = not_by_index(dataset, self.config) or not_kept(dataset, habits, costs.bytes * costs.batches / max(1, costs.samples), self.config)
+        if why:
+            return f"samples cannot be kept: {why}"
+        if each * len(dataset) > 0.2 * self.budget:
+            return f"reading all {len(dataset)} samples once would take {each * len(dataset):.0f} s of a budget of {self.budget:g} s"
+        if not self.wishes.explain:
+            self.wishes.say("reading all samples once")
+            self.kept = Cached(dataset).fill()
+        self.more["cache"] = [[None, "memory"], 0]
+        return None
+
+    def _add_pinning(self, costs: run.Costs, habits: same.Habits) -> str | None:
+        torch = sys.modules.get("torch")
+        if torch is None or not torch.cuda.is_available():
+            return "there is no GPU to copy to"
+        on = bool(self.settings.get("pin_memory"))
+        self.more["pin_memory"] = [[on, not on], 0]
+        return None
+
+    def _bound(self, pipe: dict, planned: dict) -> Any:
+        """Of the settings of the loader; kept samples cost nothing to read, and another batch has other costs, which nothing here tells."""
+        if "batch_size" in self.more:
+            return Unknown("what another batch costs is only known once it is tried")
+        if "cache" not in self.more or not planned["now"]["rate"]:
+            return self.bound
+        without = _tare.loader_plan(_without_reading(pipe), self.now["mode"], self.now["workers"])
+        if without["bound"] is None or not without["now"]["rate"]:
+            return Unknown("but for reading samples, nothing took any time")
+        best = without["bound"] * without["now"]["rate"] / planned["now"]["rate"]
+        return max(best, self.bound) if known(self.bound) else best
+
+    def _over(self, trial: Trial) -> bool:
+        """Beyond a limit, by what was measured."""
+        wish = self.wishes
+        late = wish.latency is not None and trial.times and _quantile(trial.times, wish.latency[0]) > 1e9 * wish.latency[1]
+        return bool(late or (wish.memory is not None and trial.memory and trial.memory > wish.memory))
+
+    # ---- which ways ----
+
     def _modes(self, costs: run.Costs, habits: same.Habits) -> tuple[list[str], list[str]]:
         """Ways of making batches that may be tried, and why others may not."""
         against = [why for why in (habits.fickle, habits.changes) if why]
@@ -320,9 +462,7 @@ class _Task:
 
     def _memory(self) -> float:
         """Bytes that batches in queues may take: of the limit of the configuration, of what is free, and of /dev/shm."""
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * setting(self.config, "max_memory_usage")
-        limit = setting(self.config, "memory_limit")
-        most = min(free, in_bytes(limit, free)) if limit is not None else free
+        most = usable_memory(self.config)
         try:
             shm = os.statvfs("/dev/shm")
             most = min(most, 0.8 * shm.f_bavail * shm.f_frsize)
@@ -339,29 +479,37 @@ class _Task:
         workers = sorted(w for w in wanted if 0 <= w <= max(_most_workers(), self.now["workers"]))
         depths = sorted({2, self.now["depth"], max(1, planned["depth"])})
         kinds = [self.now["mode"]] + [m for m in modes if m != self.now["mode"]] if self.now["workers"] or "processes" in modes else [*modes, self.now["mode"]]
+        workers = workers if self._may("workers") else [self.now["workers"]]
+        depths = depths if self._may("prefetch") else [self.now["depth"]]
+        kinds = kinds if self._may("mode") else [self.now["mode"]]
         memory = self._memory()
 
         def plan_at(at: tuple) -> dict[str, Any]:
-            return {"mode": kinds[at[2]], "workers": workers[at[0]], "depth": depths[at[1]]}
+            more = {name: values[at[3 + i]] for i, (name, (values, base)) in enumerate(self.more.items()) if at[3 + i] != base}
+            return {"mode": kinds[at[2]], "workers": workers[at[0]], "depth": depths[at[1]], **more}
 
         def allowed(at: tuple) -> bool:
             plan = plan_at(at)
             if not plan["workers"]:
                 return at[1] == depths.index(self.now["depth"]) and plan["mode"] == self.now["mode"]
-            if plan == self.now:
+            if all(plan[name] == self.now[name] for name in self.now):
                 return True
-            return plan["mode"] in modes and plan["workers"] * plan["depth"] * self.batch_bytes <= memory
+            larger = plan.get("batch_size", 1) / (self.settings.get("batch_size") or 1) if "batch_size" in plan else 1
+            return plan["mode"] in modes and plan["workers"] * plan["depth"] * self.batch_bytes * larger <= memory
 
         def predict(at: tuple) -> float:
             plan = plan_at(at)
             costs = self.ring if plan["mode"] == "ring" else pipe
+            costs = _without_reading(costs) if plan.get("cache") else costs
             rate = _tare.loader_predict(costs, "threads" if plan["mode"] == "threads" else "processes", plan["workers"])["rate"]
             return -math.log(rate) if rate else 0.0
 
         knobs = [("workers", len(workers), True, False), ("depth", len(depths), True, False), ("mode", len(kinds), False, False)]
-        start = (workers.index(self.now["workers"]), depths.index(self.now["depth"]), kinds.index(self.now["mode"]))
-        search = _tare.Search(knobs, start, _SEARCH_RUNS, setting(self.config, "seed") + 1, equal=0.03, allowed=allowed, predict=predict)
-        while block := search.ask():
+        knobs += [(name, len(values), name == "batch_size", name == "batch_size") for name, (values, _) in self.more.items()]
+        start = (workers.index(self.now["workers"]), depths.index(self.now["depth"]), kinds.index(self.now["mode"]), *(base for _, base in self.more.values()))
+        runs = _SEARCH_RUNS + _SEARCH_MORE * len(self.more)
+        search = _tare.Search(knobs, start, runs, setting(self.config, "seed") + 1, equal=0.03, allowed=allowed, predict=predict)
+        while (not self.trials or time.monotonic() - self.begun < _SEARCH_SHARE * self.budget) and (block := search.ask()):
             search.tell(block, [self._cost(plan_at(at)) for at in block])
         tried, best = search.tried()
         for at, outcome, _, ratio in tried:
@@ -371,18 +519,26 @@ class _Task:
         return plan_at(tried[best][0]) if tried[best][1] == "measured" else None
 
     def _stream(self, plan: dict) -> run.Stream:
-        loader = run.make(self.settings, plan, timeout=setting(self.config, "timeout_s"))
-        self.streams.append(run.Stream(loader, plan["workers"] * plan["depth"], self.step))
+        settings = dict(self.settings, dataset=self.kept) if plan.get("cache") else self.settings
+        loader = run.make(settings, {k: v for k, v in plan.items() if k != "cache"}, timeout=setting(self.config, "timeout_s"))
+        per = (loader.batch_size or 1) if "batch_size" in self.more else 1
+        self.streams.append(run.Stream(loader, plan["workers"] * plan["depth"], self.step, per))
         return self.streams[-1]
 
-    def _cost(self, plan: dict) -> float | None:
-        stream = self._stream(plan)
+    def _cost(self, plan: dict) -> Any:
+        """Seconds of a batch, or of a sample where batches differ; as _tare.Search is told it."""
+        self.wishes.say(f"{len(self.trials)} configurations tried")
+        self.runs += 1
+        trial, stream = self.trial(plan), self._stream(plan)
         try:
-            return run.seconds_a_batch(stream)
+            cost = run.seconds_a_batch(stream, most_s=self.budget / 8) / stream.per
+            trial.take(stream)
+            return ("over", cost) if self._over(trial) else cost
         except (same.Hangs, KeyboardInterrupt):
             raise
         except Exception as why:
-            self.rejected.append((plan, f"{type(why).__name__}: {why}"))
+            trial.failure = f"{type(why).__name__}: {why}"
+            self.rejected.append((plan, trial.failure))
             return None
         finally:
             stream.end()
@@ -393,7 +549,8 @@ class _Task:
     def _differs(self, plan: dict) -> str | None:
         """Replays the first batches of an epoch, and the last ones, through both."""
         most = max(2, min(64, _SHOWN_BYTES // max(1, self.batch_bytes)))
-        base = {"mode": "processes", "workers": 0, "depth": 2}
+        base = {"mode": "processes", "workers": 0, "depth": 2, **{name: plan[name] for name in ("batch_size",) if name in plan}}
+        self.wishes.say("the same data?")
         seed = setting(self.config, "seed")
         pairs = [(self.settings, most)]
         tail = self._tail(most)
@@ -425,12 +582,20 @@ class _Task:
         try:
             base.short = candidate.short = base.short or candidate.short
             base.other, candidate.other = candidate, base
-            base.sized(unit_s)
+            pair = base.sized(unit_s) * base.batches
             alone = pss_bytes()
-            candidate.sized(unit_s)
+            pair += candidate.sized(unit_s) * candidate.batches + base.rest_s + candidate.rest_s
             both = pss_bytes()
+            self.candidate = plan
+            self.wishes.say("proof")
             bound = max(self.bound, 1 + self.threshold) if known(self.bound) else None
-            out = confirm(base, candidate, what="data loading", plan=plan, threshold=self.threshold, budget_s=self.budget, bound=bound, target=TARGET)
+            left = max(self.budget - (time.monotonic() - self.begun), (1 - _SEARCH_SHARE) * self.budget)
+            if self.wishes.extras:  # a proof that was begun gets the time for its least pairs: without them all the rest was for nothing
+                left = max(left, 2 * _LEAST_PAIRS * pair)
+            out = confirm(base, candidate, what="data loading", plan=plan, threshold=self.threshold, budget_s=left, bound=bound, target=TARGET)
+            self.judged = list(out.reasons)
+            for stream, of in ((base, self.now), (candidate, plan)):
+                self.trial(of).times += stream.times
         except same.Hangs:
             raise
         except Exception as why:
@@ -448,7 +613,7 @@ class _Task:
         """More than the loader's own costs allow was gained from other programs that gave way, and goes when they do not."""
         if out.verdict in ("confirmed", "likely") and out.ci and known(self.bound) and out.ci[0] > 1.05 * self.bound:
             out.verdict = "no_gain"
-            out.reasons.append(f"more was measured than can be gained here ({self.bound:.2f}x): other programs gave way, which is no gain of the loader")
+            out.reasons.insert(0, f"more was measured than can be gained here ({self.bound:.2f}x): other programs gave way, which is no gain of the loader")
 
     def _veto(self, out: Tuned, pipe: dict | None) -> None:
         """A gain that takes processors from others is none: more CPU a batch while all processors are busy."""
@@ -458,10 +623,21 @@ class _Task:
         have = pipe["cores"] if pipe else run.cores()
         if busy > 0.8 * have:
             out.verdict = "refused"
-            out.reasons.append(f"{out.cpu[0]:.2f}x the processor time for a batch, with {busy:.1f} of {have:g} cores busy: it is taken from others")
+            out.reasons.insert(0, f"{out.cpu[0]:.2f}x the processor time for a batch, with {busy:.1f} of {have:g} cores busy: it is taken from others")
 
 
 # ---- small things ----
+
+
+def _without_reading(pipe: dict) -> dict:
+    return dict(pipe, stages={name: cost for name, cost in pipe["stages"].items() if name not in ("fetch", "decode", "transform")})
+
+
+def _quantile(times: list[int], q: float) -> float:
+    """As stats_quantile_sorted() of the core has it: the same batches are within a limit here and there."""
+    x, at = sorted(times), (len(times) - 1) * q
+    low = int(at)
+    return x[low] + (x[min(low + 1, len(x) - 1)] - x[low]) * (at - low)
 
 
 def _length(dataset: Any) -> int | None:

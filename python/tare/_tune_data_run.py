@@ -16,11 +16,13 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Iterable, Iterator
 
-from tare._tune import queued_seconds
+from tare._tune import cpu_seconds, queued_seconds
+from tare._tune_data_cache import Cached
 from tare._tune_data_same import close, shallow, size_of
 from tare._tune_data_watch import in_parts
 
 _LEAST_BATCHES, _PASS_S, _TRANSPORT_S = 3, 1.0, 0.3
+_DRAIN_S, _UNIT_MOST_S = 2.0, 3.0  # of emptying a queue, and of a unit for the sake of its queue alone
 
 
 def cores() -> float:
@@ -171,9 +173,12 @@ def _is_iterable(dataset: Any) -> bool:
 
 
 def make(settings: dict[str, Any], plan: dict[str, Any], timeout: float = 0, watched: bool = False) -> Any:
-    """A loader with `plan` (mode, workers, depth) over these settings; `watched`: of a class that can be watched in use."""
+    """A loader with `plan` (mode, workers, depth; perhaps batch_size, cache, pin_memory) over these settings; `watched`: of a class that can be watched in use."""
     workers, mode, own = plan["workers"], plan["mode"], dict(settings)
     kind = in_parts if watched else lambda cls: cls
+    own.update({name: plan[name] for name in ("batch_size", "pin_memory") if name in plan and own.get("batch_sampler") is None})
+    if plan.get("cache"):
+        own["dataset"] = Cached(own["dataset"])
     if not has_torch():
         return kind(Plain)(**own, num_threads=workers, prefetch_factor=plan.get("depth") or 2)
     from torch.utils.data import DataLoader
@@ -369,14 +374,17 @@ def _handed_over(source: Iterator[Any], worker: Callable[[], int]) -> tuple[floa
 
 
 class Stream:
-    """Batches of a loader without end, epoch after epoch. A call is a unit of `work` batches, with the step. `settle`, before a unit: the
-    other stream's workers have come to rest, and the queue is emptied, so that a unit has only what was made in its time."""
+    """Batches of a loader without end, epoch after epoch. A call is a unit of some batches, with the step; `work` is what they hold, `per`
+    for each batch. `settle`, before a unit: the other stream's workers have come to rest, and the queue is emptied, so that a unit has
+    only what was made in its time. `times` are those of all batches that were measured, in nanoseconds."""
 
-    def __init__(self, loader: Any, queue: int, step: Callable | None) -> None:
-        self.loader, self.queue, self.step = loader, queue, step
+    def __init__(self, loader: Any, queue: int, step: Callable | None, per: int = 1) -> None:
+        self.loader, self.queue, self.step, self.per = loader, queue, step, per
+        self.times: list[int] = []
+        self.wall_s = self.cpu_s = 0.0  # of what was measured last
         self.source: Any = None
         self.other: Stream | None = None
-        self.work, self.rest_s, self.left = 1, 0.0, 0.0
+        self.batches, self.rest_s, self.left = 1, 0.0, 0.0
         try:
             self.epoch = len(loader)
         except TypeError:
@@ -395,9 +403,18 @@ class Stream:
         if self.step is not None:
             self.step(batch)
 
+    @property
+    def work(self) -> int:
+        return self.batches * self.per
+
+    def timed(self) -> None:
+        begun = time.perf_counter_ns()
+        self.one()
+        self.times.append(time.perf_counter_ns() - begun)
+
     def __call__(self) -> None:
-        for _ in range(self.work):
-            self.one()
+        for _ in range(self.batches):
+            self.timed()
         self.left = time.monotonic()
 
     def settle(self) -> None:
@@ -406,15 +423,19 @@ class Stream:
             return
         if self.other is not None:
             time.sleep(max(0.0, self.other.rest_s - (time.monotonic() - self.other.left)))
+        end = time.monotonic() + _DRAIN_S
         for _ in range(self.queue):
             self.one()
+            if time.monotonic() > end:  # the step is what takes the time: the queue is full whenever it looks
+                break
 
     def sized(self, least_s: float) -> float:
         """Settles how many batches a unit has; seconds of a batch."""
         seconds = seconds_a_batch(self)
-        self.work = max(4, 4 * self.queue, math.ceil(least_s / max(seconds, 1e-9)))
+        each = max(seconds, 1e-9)
+        self.batches = max(4, min(4 * self.queue, math.ceil(_UNIT_MOST_S / each)), math.ceil(least_s / each))
         if self.short:
-            self.work = self.epoch * max(1, round(self.work / self.epoch))
+            self.batches = self.epoch * max(1, round(self.batches / self.epoch))
         self.rest_s = min(2.0, 1.2 * self.queue * seconds)
         return seconds
 
@@ -424,14 +445,19 @@ class Stream:
         self.source = None
 
 
-def seconds_a_batch(stream: Stream, least_s: float = 0.2, most: int = 2000) -> float:
-    """Of batches made in their time, after the queue is filled; of a whole epoch where that is short."""
+def seconds_a_batch(stream: Stream, least_s: float = 0.2, most: int = 2000, most_s: float = math.inf) -> float:
+    """Of batches made in their time, after the queue is filled; of a whole epoch where that is short. Not many more than `most_s`
+    seconds: then of fewer."""
+    end = time.monotonic() + most_s
     if not stream.short:
         for _ in range(stream.queue + 1):
             stream.one()
-    n, begun = 0, time.perf_counter()
+            if time.monotonic() > end:
+                break
+    n, cpu, begun = 0, cpu_seconds(), time.perf_counter()
     least = stream.epoch if stream.short else max(4, stream.queue)
-    while n < least or (not stream.short and time.perf_counter() - begun < least_s and n < most):
-        stream.one()
+    while (n < least and (n == 0 or time.monotonic() < end)) or (not stream.short and time.perf_counter() - begun < least_s and n < most):
+        stream.timed()
         n += 1
-    return (time.perf_counter() - begun) / n
+    stream.wall_s, stream.cpu_s = time.perf_counter() - begun, cpu_seconds() - cpu
+    return stream.wall_s / n

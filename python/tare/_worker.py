@@ -20,7 +20,7 @@ from tare._bench import Feeder, function_path, is_async, run_in_loop, subject_na
 PROTOCOL = 1
 FIRST_FD = 3
 PREPARE, RUN, STATE, OVERHEAD, DROP = range(1, 6)
-INVALID, DENIED = -2, -5  # tare_status
+INVALID, DENIED, UNSUPPORTED = -2, -5, -6  # tare_status
 _REQUEST = struct.Struct("=IIqq")
 _REPLY = struct.Struct("=iIQQ")
 _TEXT_MAX = 380
@@ -33,6 +33,8 @@ _NO_ITEMS = "batches and lengths need items to cut: give --inputs, or define mak
 class BadInput(Exception):
     """Something the user named cannot be used."""
 
+    status = INVALID
+
 
 # ---- finding the function ----
 
@@ -41,8 +43,11 @@ def _import_file(path):
     if not os.path.isfile(path):
         raise BadInput(f"{path}: no such file")
     path = os.path.abspath(path)
-    sys.path.insert(0, os.path.dirname(path))
     name = os.path.splitext(os.path.basename(path))[0]
+    known = sys.modules.get(name)
+    if known is not None and getattr(known, "__file__", None) == path:
+        return known  # two functions of one file share what it holds
+    sys.path.insert(0, os.path.dirname(path))
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -109,16 +114,16 @@ def _without_us(trace):
 _shown = set()
 
 
-def refuse(error, ns=0):
-    """An error as a reply: bad input, or what the function raised after `ns`, whose traceback is shown."""
-    text = str(error) if isinstance(error, BadInput) else "".join(traceback.format_exception_only(type(error), error))
+def refuse(error, ns=0, what=None):
+    """An error as a reply: bad input, or what the function raised after `ns`, whose traceback is shown. `what` says it in other words."""
+    text = what or (str(error) if isinstance(error, BadInput) else "".join(traceback.format_exception_only(type(error), error)))
     if not isinstance(error, BadInput):
         if type(error) not in _shown:  # one of each kind, however many runs fail
             _shown.add(type(error))
             traceback.print_exception(type(error), error, _without_us(error.__traceback__))
         sys.stderr.flush()
     cut = " ".join(text.split()).encode("utf-8", "replace")[:_TEXT_MAX]
-    return reply(INVALID if isinstance(error, BadInput) else DENIED, len(cut), ns, payload=cut)
+    return reply(error.status if isinstance(error, BadInput) else DENIED, len(cut), ns, payload=cut)
 
 
 class Lane:

@@ -214,6 +214,9 @@ tare_status ab_member_record(const struct ab_member *m, struct run *run, struct 
     if (s->launches) {
         c->load_ns = known_u64(s->load_ns / s->launches);
         c->warmup_runs = known_u64(s->warmup_runs / s->launches);
+    } else {
+        run_unknown(run, &c->unknown, "load_ns", "no worker process of tare loaded it");
+        run_unknown(run, &c->unknown, "warmup_runs", "no worker process of tare warmed it up");
     }
     c->failed_runs = known_u64(0);
     run_unknown(run, &c->unknown, "cpu.user_ns", "of a worker process only the sum is measured");
@@ -246,5 +249,10 @@ tare_status ab_member_recall(struct ab_member *m, const struct run_case *c, tare
     if (c->cpu.utilization.known)
         m->sampled->cpu_ns = (uint64_t)(c->cpu.utilization.v * (double)m->sampled->wall_ns);
     if (c->memory.rss_peak.known) m->rss_peak = c->memory.rss_peak.v;
+    if (c->load_ns.known && c->warmup_runs.known) {
+        m->sampled->load_ns = c->load_ns.v;
+        m->sampled->warmup_runs = c->warmup_runs.v;
+        m->sampled->launches = 1;
+    }
     return find_median(m, err);
 }

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/html_out.h"
 #include "core/file.h"
 #include "core/str.h"
 #include "core/unit.h"
@@ -206,6 +207,38 @@ void history_keep(struct cli *cli, const struct history_args *a, const struct ru
     store_close(store);
     if (s != TARE_OK) cli_warn(cli, "this run is not in the history: %s", err.text);
 }
+
+tare_status output_keep(struct cli *cli, const struct history_args *a, const struct run *run, bool quiet)
+{
+    char path[4096];
+    tare_status s = run_save(run, a->output_dir, path, sizeof path, &cli->error);
+    if (s == TARE_OK && !quiet) cli_note_last(cli, "kept as %s", path);
+    if (s == TARE_OK || a->file) history_keep(cli, a, run);
+    return s;
+}
+
+/* clang-format off */
+#define NO_ROW(...)
+#define ALSO_ROW(name, function, help, also_help) \
+    OPT_OUT(0, #name, &r->also[RUN_FORMAT_##name], "<file>", also_help),
+
+struct opt *output_add_rows(struct opt *to, const struct output_rows *r)
+{
+    const struct opt rows[] = {
+        OPT_GROUP("The answer"),
+        OPT_NAME(r->name),
+        OPT_JSON(r->json),
+        RUN_FORMAT_MAP(NO_ROW, ALSO_ROW)
+        OPT_HTML(r->html),
+        OPT_HISTORY_DIR(r->history),
+        OPT_FLAG(0, "no-save", r->no_save, "keep no run document, and nothing in the history"),
+        OPT_HISTORY(r->history),
+        OPT_FLAG(0, "no-history", &r->history->none, "keep this run out of the history"),
+        OPT_END,
+    };
+    return opt_append(to, rows);
+}
+/* clang-format on */
 
 int history_open(struct cli *cli, const struct history_args *a, bool create, struct store **out)
 {

@@ -55,6 +55,17 @@ struct history_args {
 /* clang-format on */
 tare_status output_parse_name(void *name, const char *text, tare_error *err);
 
+/* Of a command that measures a run: where its answer goes. Each points to what the row sets. */
+struct output_rows {
+    const char **name, **also, **html; /* also: RUN_FORMATS of them */
+    bool *json, *no_save;
+    struct history_args *history;
+};
+struct opt *output_add_rows(struct opt *to, const struct output_rows *r);
+
+/* The document into its folder, and into the history. `quiet`: where it is kept is not told. */
+tare_status output_keep(struct cli *cli, const struct history_args *a, const struct run *run, bool quiet);
+
 /* Can runs be kept there, and in the history? The folder is made, so that it is known before minutes of measuring.
  * 0, or the exit code after the user was told why not. */
 int output_dir_check(struct cli *cli, const struct history_args *a);

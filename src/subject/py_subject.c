@@ -96,6 +96,18 @@ tare_status py_hello_read(const void *bytes, size_t n, struct py_hello *out, tar
     return TARE_OK;
 }
 
+tare_status py_piece_read(const void *bytes, size_t n, struct py_reply *out, const char **text,
+                          tare_error *err)
+{
+    if (n < sizeof *out) return error_set(err, TARE_FORMAT, "a reply of %zu bytes", n);
+    memcpy(out, bytes, sizeof *out);
+    *text = (const char *)bytes + sizeof *out;
+    if (out->status < 0) return refusal(out, *text, n - sizeof *out, err);
+    if (out->n != n - sizeof *out)
+        return error_set(err, TARE_FORMAT, "a reply of %zu bytes for a text of %u", n, out->n);
+    return TARE_OK;
+}
+
 static struct known_u64 known_at(const uint64_t *words)
 {
     return (struct known_u64){words[0] != 0, words[0] ? words[1] : 0};
@@ -183,6 +195,30 @@ static tare_status ask_plain(struct py_subject *s, struct py_request q, struct p
 
 /* ---- the process ---- */
 
+tare_status py_start(struct peer *p, const char *python, const char *const *argv, unsigned lanes,
+                     tare_error *err)
+{
+    struct spawn_options o = {.exe = python, .env = environ, .n_fds = lanes, .out = 2};
+    o.argv = (char *const *)(uintptr_t)argv; /* posix_spawn copies them */
+    return peer_start(p, o, err);
+}
+
+tare_status py_greeting(struct peer *p, const char *python, const volatile sig_atomic_t *interrupted,
+                        struct py_hello *out, tare_error *err)
+{
+    char bytes[PY_PACKET_MAX];
+    struct peer_packet packet = {bytes, sizeof bytes, 0};
+    struct peer_patience patience = {.interrupted = interrupted}; /* imports take their time */
+    tare_status status = peer_hear(p, 0, &patience, &packet, err);
+    bool refused = !peer_alive(p) && WIFEXITED(p->status);
+    if (status < 0 && refused) /* Python said why on stderr */
+        return error_set(
+            err, TARE_UNSUPPORTED,
+            "%s cannot import tare: install the package there, or name another Python with TARE_PYTHON",
+            python);
+    return status < 0 ? status : py_hello_read(bytes, packet.got, out, err);
+}
+
 static tare_status start_python(struct py_subject *s, tare_error *err)
 {
     const struct py_options *o = &s->o;
@@ -190,25 +226,13 @@ static tare_status start_python(struct py_subject *s, tare_error *err)
     snprintf(lanes, sizeof lanes, "%u", o->workers);
     const char *argv[] = {o->python, "-m", "tare", "_worker", lanes, o->target, o->inputs ? o->inputs : "",
                           NULL};
-    struct spawn_options p = {.exe = o->python, .env = environ, .n_fds = o->workers, .out = 2};
-    p.argv = (char *const *)(uintptr_t)argv; /* posix_spawn copies them */
     s->launch++;
-    return peer_start(&s->peer, p, err);
+    return py_start(&s->peer, o->python, argv, o->workers, err);
 }
 
 static tare_status hear_greeting(struct py_subject *s, tare_error *err)
 {
-    char bytes[PY_PACKET_MAX];
-    struct peer_packet packet = {bytes, sizeof bytes, 0};
-    struct peer_patience patience = {.interrupted = s->patience.interrupted}; /* imports take their time */
-    tare_status status = peer_hear(&s->peer, 0, &patience, &packet, err);
-    bool refused = !peer_alive(&s->peer) && WIFEXITED(s->peer.status);
-    if (status < 0 && refused) /* Python said why on stderr */
-        return error_set(
-            err, TARE_UNSUPPORTED,
-            "%s cannot import tare: install the package there, or name another Python with TARE_PYTHON",
-            s->o.python);
-    return status < 0 ? status : py_hello_read(bytes, packet.got, &s->hello, err);
+    return py_greeting(&s->peer, s->o.python, s->patience.interrupted, &s->hello, err);
 }
 
 /* A fresh process where the last one is gone; no lane may be in use. What one case did must not lose the others. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * py_wire.h - what `tare bench py:..` and the Python process that does the work say to each other: one request and one
- * reply at a time on each lane, native numbers, since both are on one machine. The same stands in
- * python/tare/_worker.py. Replies may be anything: they are checked before they are believed. */
+ * reply at a time on each lane, native numbers, since both are on one machine. `tare tune py:..` only listens. The same
+ * stands in python/tare/_worker.py and _tune_worker.py. Replies may be anything: they are checked before they are
+ * believed. */
 #ifndef SUBJECT_PY_WIRE_H
 #define SUBJECT_PY_WIRE_H
 
 #include "probe/procstat.h"
+#include "subject/peer.h"
 #include "subject/subject.h"
 
 enum { PY_PROTOCOL = 1, PY_PACKET_MAX = 1 << 16, PY_TIMES_MAX = 4096 };
@@ -56,6 +58,18 @@ struct py_hello {
     char name[128], path[1024], version[32];
 };
 tare_status py_hello_read(const void *bytes, size_t n, struct py_hello *out, tare_error *err);
+
+/* A packet of a process that tunes. Status above 0: the text says how far it is; 0: it is the next piece of an answer
+ * of `value` bytes. The text is out->n bytes, borrowed. */
+tare_status py_piece_read(const void *bytes, size_t n, struct py_reply *out, const char **text,
+                          tare_error *err);
+
+/* ---- the process: `python` with these words, and its first packet ---- */
+
+tare_status py_start(struct peer *p, const char *python, const char *const *argv, unsigned lanes,
+                     tare_error *err);
+tare_status py_greeting(struct peer *p, const char *python, const volatile sig_atomic_t *interrupted,
+                        struct py_hello *out, tare_error *err);
 
 /* Of PY_STATE_WORDS numbers. */
 void py_state_read(const uint64_t *words, struct process_state *out);

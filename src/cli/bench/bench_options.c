@@ -64,16 +64,21 @@ static const char *after_dashes(int argc, char **argv)
     return NULL;
 }
 
+int bench_python_target(struct cli *cli, const char *word, const char **out)
+{
+    const char *target = word + 3, *colon = strrchr(target, ':');
+    if (strncmp(word, "py:", 3) != 0 || !colon || colon == target || !colon[1])
+        return cli_usage_error(
+            cli, "%s: expected py:FILE.py:NAME or py:MODULE:NAME, as in py:embed.py:encode", word);
+    *out = target;
+    return 0;
+}
+
 static int choose_python(struct cli *cli, struct bench_args *a, int n, char **args)
 {
     if (n > 1) return cli_usage_error(cli, "'%s': one Python function at a time", args[1]);
-    const char *target = args[0] + 3, *colon = strrchr(target, ':');
-    if (!colon || colon == target || !colon[1])
-        return cli_usage_error(
-            cli, "%s: expected py:FILE.py:NAME or py:MODULE:NAME, as in py:embed.py:encode", args[0]);
     a->kind = KIND_PYTHON;
-    a->python = target;
-    return 0;
+    return bench_python_target(cli, args[0], &a->python);
 }
 
 static bool ends_in(const char *text, const char *end)
@@ -142,10 +147,6 @@ static tare_status keep_words(struct bench_args *a, int argc, char **argv, tare_
     for (int i = 0; s == TARE_OK && i < argc; i++) s = vec_push(&a->words, argv[i], err);
     return s == TARE_OK ? vec_push(&a->words, NULL, err) : s;
 }
-
-#define NO_ROW(...)
-#define ALSO_ROW(name, function, help, also_help) \
-    OPT_OUT(0, #name, &a->also[RUN_FORMAT_##name], "<file>", also_help),
 
 /* clang-format off */
 static struct opt *add_sweep_rows(struct bench_args *a, struct opt *to)
@@ -251,23 +252,6 @@ static struct opt *add_judging_rows(struct bench_args *a, struct opt *to)
     return opt_append(to, rows);
 }
 
-static struct opt *add_answer_rows(struct bench_args *a, struct opt *to)
-{
-    const struct opt rows[] = {
-        OPT_GROUP("The answer"),
-        OPT_NAME(&a->name),
-        OPT_JSON(&a->json),
-        RUN_FORMAT_MAP(NO_ROW, ALSO_ROW)
-        OPT_HTML(&a->html),
-        OPT_HISTORY_DIR(&a->history),
-        OPT_FLAG(0, "no-save", &a->no_save, "keep no run document, and nothing in the history"),
-        OPT_HISTORY(&a->history),
-        OPT_FLAG(0, "no-history", &a->history.none, "keep this run out of the history"),
-        OPT_END,
-    };
-    return opt_append(to, rows);
-}
-
 int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv)
 {
     struct opt rows[OPT_ROWS_MAX], *end = rows;
@@ -275,7 +259,7 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
     end = add_measuring_rows(a, end);
     end = add_subject_rows(a, end);
     end = add_judging_rows(a, end);
-    add_answer_rows(a, end);
+    output_add_rows(end, &(struct output_rows){&a->name, a->also, &a->html, &a->json, &a->no_save, &a->history});
     const char *command = after_dashes(argc, argv);
     if (keep_words(a, argc, argv, &cli->error) < 0) return cli_fail(cli);
     int rc = cli_options(cli, &usage, rows, &argc, &argv);

@@ -163,16 +163,6 @@ static int exit_code(struct cli *cli, const struct bench_args *a, const struct m
 
 /* ---- the answer ---- */
 
-static tare_status save_run(struct cli *cli, const struct bench_args *a, const struct run *run)
-{
-    char path[4096];
-    if (a->no_save) return TARE_OK;
-    tare_status s = run_save(run, a->history.output_dir, path, sizeof path, &cli->error);
-    if (s == TARE_OK && !a->json) cli_note_last(cli, "kept as %s", path);
-    if (s == TARE_OK || a->history.file) history_keep(cli, &a->history, run);
-    return s;
-}
-
 /* Does a file beside the answer go to stdout in its place? One answer, not two in a row. */
 static bool is_replaced(const struct bench_args *a)
 {
@@ -188,7 +178,7 @@ static tare_status answer_bench(struct cli *cli, const struct bench_args *a, con
     const struct run *const runs[] = {run};
     struct run_report r = {runs, 1};
     bool compared = a->baseline.n > 0;
-    tare_status s = save_run(cli, a, run);
+    tare_status s = a->no_save ? TARE_OK : output_keep(cli, &a->history, run, a->json);
     for (size_t i = 0; i < RUN_FORMATS && s == TARE_OK; i++)
         if (a->also[i] && !(compared && comparison_format_find(run_formats[i].name)))
             s = output_runs(cli, a->also[i], &r, run_formats[i].write);

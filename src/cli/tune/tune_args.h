@@ -4,8 +4,9 @@
  *     what there is to choose  -> struct tune_plan    tune_plan.c, tune_precision.c
  *     what is used today, and the bound of any gain   tune_bound.c
  *     searched, confirmed      -> struct tuning       tune_search.c, tune_confirm.c
- *     judged, answered                                cmd_tune.c
- * Whatever runs a model does so in a process of its own, so that what dies there is a row with its reason. */
+ *     judged, answered                                tune_answer.c
+ * Whatever runs a model does so in a process of its own, so that what dies there is a row with its reason. A data
+ * loader is looked at, searched and confirmed by a Python process, which tells what it found: tune_loader.c. */
 #ifndef CLI_TUNE_ARGS_H
 #define CLI_TUNE_ARGS_H
 
@@ -25,9 +26,11 @@
 enum { TUNE_TARGETS_MAX = 3 };
 
 struct tune_args {
-    const char *model, *name;
-    struct buf line;         /* the command line, for the document */
-    struct model_args setup; /* lists: what to try, what is used today first; one value: it stays */
+    unsigned kind;            /* KIND_MODEL: model is a file; KIND_PYTHON: .. */
+    const char *model, *name; /* .. it is FILE.py:NAME or MODULE:NAME */
+    const char *step;         /* likewise, of a loader; NULL: none */
+    struct buf line;          /* the command line, for the document */
+    struct model_args setup;  /* lists: what to try, what is used today first; one value: it stays */
     const char *latency, *memory, *accuracy;
     const char *only; /* settings to try, separated by commas; NULL: all */
     struct target targets[TUNE_TARGETS_MAX];
@@ -62,6 +65,7 @@ enum tune_setting {
 };
 
 extern const char *const tune_setting_names[TUNE_SETTINGS];
+extern const char *const tune_loader_settings[];                  /* of a data loader; ends with NULL */
 bool tune_varies(const struct tune_args *a, enum tune_setting s); /* by --only */
 
 struct tune_choice {
@@ -129,6 +133,8 @@ struct tune_bound {
     double compute, memory, outside; /* shares of the time of a run that each of them holds up */
     double run_ns, roof_ns;
     char why_not[160];
+    const char *loader; /* of a data loader, in place of the shares: what holds it back; NULL: a model */
+    struct run_map stages_ms; /* and what a sample takes in each stage */
 };
 /* What is used today as a document of `tare bench --layers`. 0, or the exit code after the user was told. */
 int tune_look(struct cli *cli, const struct tune_args *a, struct run *out);
@@ -142,7 +148,9 @@ struct tune_trial { /* one configuration */
     struct tune_point at;
     const char *name;
     struct ab_member member;
-    const char *over; /* the limit that it does not keep; NULL: it keeps all */
+    const char *over;      /* the limit that it does not keep; NULL: it keeps all */
+    struct run_map params; /* of a loader, as are .. */
+    double units;          /* .. samples of a run; 0: the plan knows both */
 };
 
 struct tuning {
@@ -163,6 +171,9 @@ struct tuning {
     bool has_proof;
     struct confirm_result proof;
     char proof_failure[512];
+    const char *refusal; /* why it is left, whatever the pairs say; NULL: they decide */
+    const char *apply;   /* what to write in the program; NULL: the options say it */
+    const char *to_try;  /* settings that vary, of a loader */
 };
 double tune_units(const struct tuning *t, const struct tune_trial *trial);
 bool tune_over_limit(struct tuning *t, struct tune_trial *trial, tare_error *err);
@@ -172,5 +183,19 @@ tare_status tune_confirm(struct tuning *t);
 /* More runs of both, so that limits can be judged. */
 tare_status tune_measure_again(struct tuning *t);
 void tuning_release(struct tuning *t);
+
+/* ---- a data loader ---- */
+
+/* All of it, the answer included. 0, or the exit code. */
+int tune_loader(struct cli *cli, const struct tune_args *a, struct run *run);
+
+/* ---- the answer ---- */
+
+/* `run` becomes the document of a search. */
+tare_status tune_begin(struct tuning *t, const struct tune_bound *bound);
+/* Judge, keep and show what was found: the exit code. */
+int tune_conclude(struct tuning *t, const struct tune_bound *bound);
+/* The bound alone: with --explain, and where it leaves nothing to gain. */
+int tune_answer_bound(struct tuning *t, const struct tune_bound *bound);
 
 #endif

@@ -132,10 +132,12 @@ void tune_bound_find(struct tune_bound *b, const struct run *today)
 
 void tune_bound_text(struct buf *out, const struct tune_bound *b)
 {
-    if (!b->known) {
-        buf_printf(out, "bound      unknown: %s\n", b->why_not);
-        return;
+    if (!b->known) buf_printf(out, "bound      unknown: %s\n", b->why_not);
+    if (b->loader) {
+        if (b->known) buf_printf(out, "bound      %.2f x at most by settings of the loader\n", b->gain);
+        buf_printf(out, "by what    %s\n", b->loader);
     }
+    if (!b->known || b->loader) return;
     buf_printf(out, "bound      %.2f x at most at this batch and precision: a run takes %s, ", b->gain,
                show_time(b->run_ns).s);
     buf_printf(out, "at the roof of this machine %s", show_time(b->roof_ns).s);
@@ -152,7 +154,12 @@ void tune_bound_record(const struct tune_bound *b, struct run *run)
 {
     struct run_map m = {0};
     struct arena *a = &run->arena;
-    if (b->known) {
+    if (b->loader) {
+        if (b->known) run_map_real(a, &m, "gain_at_most", b->gain);
+        if (!b->known) run_map_text(a, &m, "unknown", b->why_not);
+        run_map_text(a, &m, "by_what", b->loader);
+        run_map_set(a, &m, "stages_ms", (struct run_value){.kind = RUN_MAP, .items = b->stages_ms});
+    } else if (b->known) {
         run_map_real(a, &m, "gain_at_most", b->gain);
         if (isfinite(b->any_batch)) run_map_real(a, &m, "gain_at_most_any_batch", b->any_batch);
         run_map_real(a, &m, "run_ns", b->run_ns);

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/bench/bench_args.h"
 #include "cli/compare/shell_words.h"
-#include "cli/html_out.h"
 #include "cli/tune/tune_args.h"
 #include "core/str.h"
 
@@ -12,10 +12,16 @@
 static const struct opt_choice objective_words[] = {OBJECTIVE_MAP(X){NULL, 0, NULL}};
 #undef X
 
+static const struct opt_kind kinds[] = {{KIND_MODEL, "models", "this is a model"},
+                                        {KIND_PYTHON, "data loaders", "this is a data loader"},
+                                        {0, NULL, NULL}};
+
 static const struct opt_usage usage = {
-    .synopsis = "tare tune [options] <model.onnx>",
+    .synopsis = "tare tune [options] <model.onnx>\n"
+                "tare tune [options] py:<file.py|module>:<make_loader> [--step py:<file.py|module>:<step>]",
     .about = "Find a better configuration of a model: batch, threads, execution mode, graph optimisation, provider, "
-             "arena and memory pattern, place of inputs and outputs, and, with --accuracy, precision. The bound of "
+             "arena and memory pattern, place of inputs and outputs, and, with --accuracy, precision; or of a data "
+             "loader: workers, prefetch, threads or processes, cache, pinning, and, with --batch, batch. The bound of "
              "any gain comes first. What looks best is then measured against what is used today, in pairs, and "
              "recommended only where the gain is confirmed; else the answer is to leave it as it is. Of --batch, "
              "--threads, --provider and --io the first value is what is used today, the others are tried; one value "
@@ -25,11 +31,13 @@ static const struct opt_usage usage = {
             "tare tune model.onnx --latency 'p95<=50ms' --memory 4GB\n"
             "tare tune model.onnx --accuracy 'agreement>=0.99' --inputs eval.npz\n"
             "tare tune model.onnx --objective latency --threads 4,1,2 --budget 20s\n"
+            "tare tune py:train.py:make_loader --step py:train.py:step\n"
             "Exit status: 0 an answer, also to leave it, 1 no configuration keeps the limits, 2 bad input, 3 could "
             "not measure.",
     .min_args = 1,
     .max_args = 1,
     .args = OPT_ARGS_FILES,
+    .kinds = kinds,
 };
 
 const char *const tune_setting_names[TUNE_SETTINGS] = {
@@ -38,17 +46,35 @@ const char *const tune_setting_names[TUNE_SETTINGS] = {
     [TUNE_LEVEL] = "optimization", [TUNE_ARENA] = "arena",           [TUNE_PATTERN] = "pattern",
 };
 
+const char *const tune_loader_settings[] = {"workers", "prefetch", "mode", "cache", "pinning", "batch", NULL};
+
+static bool is_word(const char *p, size_t n, const char *word)
+{
+    return strlen(word) == n && memcmp(p, word, n) == 0;
+}
+
+static bool is_setting(unsigned kind, const char *p, size_t n)
+{
+    for (int s = 0; kind & KIND_MODEL && s < TUNE_SETTINGS; s++)
+        if (is_word(p, n, tune_setting_names[s])) return true;
+    for (const char *const *w = tune_loader_settings; kind & KIND_PYTHON && *w; w++)
+        if (is_word(p, n, *w)) return true;
+    return false;
+}
+
+/* The first word of the list that is no setting of such a thing, and its length; NULL: all are. */
+static const char *not_a_setting(unsigned kind, const char *list, size_t *n)
+{
+    for (const char *p = list; p; p = p[*n] ? p + *n + 1 : NULL)
+        if (!is_setting(kind, p, *n = strcspn(p, ","))) return p;
+    return NULL;
+}
+
 static tare_status parse_only(void *to, const char *text, tare_error *err)
 {
-    for (const char *p = text;; p++) {
-        size_t n = strcspn(p, ","), s = 0;
-        while (s < TUNE_SETTINGS &&
-               (strlen(tune_setting_names[s]) != n || memcmp(p, tune_setting_names[s], n) != 0))
-            s++;
-        if (s == TUNE_SETTINGS) return error_set(err, TARE_INVALID, "'%.*s' is no setting", (int)n, p);
-        p += n;
-        if (!*p) break;
-    }
+    size_t n = 0;
+    const char *bad = not_a_setting(KIND_MODEL | KIND_PYTHON, text, &n);
+    if (bad) return error_set(err, TARE_INVALID, "'%.*s' is no setting", (int)n, bad);
     *(const char **)to = text;
     return TARE_OK;
 }
@@ -62,44 +88,39 @@ bool tune_varies(const struct tune_args *a, enum tune_setting s)
 }
 
 /* clang-format off */
-#define NO_ROW(...)
-#define ALSO_ROW(name, function, help, also_help) \
-    OPT_OUT(0, #name, &a->also[RUN_FORMAT_##name], "<file>", also_help),
-
 static struct opt *add_rows(struct tune_args *a, struct opt *to)
 {
     const struct opt rows[] = {
         OPT_GROUP("What is wanted"),
         OPT_ENUM(0, "objective", &a->objective, objective_words, "what the best configuration is best at"),
-        OPT_STRING(0, "latency", &a->latency, "<limit>", "a limit of the time of a run, as in p95<=50ms"),
+        OPT_STRING(0, "latency", &a->latency, "<limit>",
+                 "a limit of the time of a run, of a loader that of a batch and its step, as in p95<=50ms"),
         OPT_STRING(0, "memory", &a->memory, "<size>", "a limit of peak memory, as in 4GB"),
         OPT_STRING(0, "accuracy", &a->accuracy, "<limit>",
                  "precision may be lowered while this holds on --inputs, as in agreement>=0.99, cosine>=0.999",
-                 .needs = "inputs"),
+                 .needs = "inputs", .only_for = KIND_MODEL),
         OPT_DOUBLE(0, "min-gain", &a->min_gain, 0.001, 10, "a smaller gain is not worth a change (share)"),
         OPT_FLAG(0, "explain", &a->explain, "the bound alone: what could be gained at most; no search"),
         OPT_GROUP("Searching"),
         OPT_TIME_IN('B', "budget", &a->budget, 1000000000, INT64_MAX / 4, "time for the search and the proof"),
         OPT_CALLBACK(0, "only", parse_only, &a->only, "<setting,..>",
-                 "vary these alone: batch, threads, precision, provider, io, execution, optimization, arena, pattern"),
-        OPT_UINT_IN(0, "max-batch", &a->max_batch, 1, 1 << 20, "the largest batch to try"),
+                 "vary these alone: batch, threads, precision, provider, io, execution, optimization, arena, pattern; "
+                 "of a loader: workers, prefetch, mode, cache, pinning, batch"),
+        OPT_UINT_IN(0, "max-batch", &a->max_batch, 1, 1 << 20, "the largest batch to try", .only_for = KIND_MODEL),
         OPT_UINT(0, "seed", &a->seed, "of the search and the order of measurements"),
-        OPT_FLAG(0, "no-resume", &a->no_resume, "measure anew what an earlier search in --output-dir measured"),
+        OPT_FLAG(0, "no-resume", &a->no_resume, "measure anew what an earlier search in --output-dir measured",
+                 .only_for = KIND_MODEL),
+        OPT_GROUP("The loader"),
+        OPT_STRING(0, "step", &a->step, "<py:..:step>",
+                 "what is done with each batch: step(batch), called some hundred times; the gain is then that of the "
+                 "loop, and not of the loader alone", .only_for = KIND_PYTHON),
         OPT_GROUP("The model"),
         OPT_SWEEP(&a->setup, NULL),
         OPT_RUNTIME(&a->setup, "; for --accuracy, and for the dimensions of what is used today"),
-        OPT_GROUP("The answer"),
-        OPT_NAME(&a->name),
-        OPT_JSON(&a->json),
-        RUN_FORMAT_MAP(NO_ROW, ALSO_ROW)
-        OPT_HTML(&a->html),
-        OPT_HISTORY_DIR(&a->history),
-        OPT_FLAG(0, "no-save", &a->no_save, "keep no run document, and nothing in the history"),
-        OPT_HISTORY(&a->history),
-        OPT_FLAG(0, "no-history", &a->history.none, "keep this run out of the history"),
         OPT_END,
     };
-    return opt_append(to, rows);
+    const struct output_rows answer = {&a->name, a->also, &a->html, &a->json, &a->no_save, &a->history};
+    return output_add_rows(opt_append(to, rows), &answer);
 }
 /* clang-format on */
 
@@ -179,8 +200,26 @@ static int read_limits(struct cli *cli, struct tune_args *a)
     return !rc && a->accuracy ? add_accuracy(cli, a) : rc;
 }
 
+static int check_loader(struct cli *cli, struct tune_args *a)
+{
+    size_t n = 0;
+    int rc = bench_python_target(cli, a->model, &a->model);
+    if (!rc && a->step) rc = bench_python_target(cli, a->step, &a->step);
+    if (rc) return rc;
+    if (a->setup.inputs) return cli_usage_error(cli, "--inputs: a data loader reads its own");
+    if (a->objective != OBJECTIVE_THROUGHPUT)
+        return cli_usage_error(cli,
+                               "--objective: of a data loader, throughput; limit the rest with --latency "
+                               "and --memory");
+    const char *bad = not_a_setting(KIND_PYTHON, a->only, &n);
+    return bad ? cli_usage_error(cli, "--only: '%.*s' is no setting of a data loader", (int)n, bad) : 0;
+}
+
 static int check_work(struct cli *cli, const struct tune_args *a)
 {
+    size_t n = 0;
+    const char *bad = not_a_setting(KIND_MODEL, a->only, &n);
+    if (bad) return cli_usage_error(cli, "--only: '%.*s' is no setting of a model", (int)n, bad);
     if (a->setup.seq && strchr(a->setup.seq, ','))
         return cli_usage_error(cli, "--seq: one length is tuned for");
     for (size_t i = 0; i < a->setup.dims.n; i++)
@@ -204,8 +243,11 @@ int tune_args_read(struct cli *cli, struct tune_args *a, int argc, char **argv)
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc) return rc;
     a->model = argv[0];
-    rc = read_limits(cli, a);
-    return rc ? rc : check_work(cli, a);
+    a->kind = strncmp(a->model, "py:", 3) == 0 ? KIND_PYTHON : KIND_MODEL;
+    rc = cli_check_kind(cli, &usage, rows, a->kind);
+    if (!rc) rc = read_limits(cli, a);
+    if (rc) return rc;
+    return a->kind == KIND_PYTHON ? check_loader(cli, a) : check_work(cli, a);
 }
 
 void tune_args_release(struct tune_args *a)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyze/tune/told.h"
 #include "cli/tune/tune_args.h"
 #include "core/clock.h"
 #include "core/fmt.h"
@@ -26,6 +27,7 @@ enum { LIMIT_RUNS = 150 }; /* a p95 needs 72, and more where neighbours are alik
 
 double tune_units(const struct tuning *t, const struct tune_trial *trial)
 {
+    if (trial->units > 0) return trial->units;
     int64_t batch = tune_chosen(t->plan, &trial->at, TUNE_BATCH)->number;
     return batch > 0 ? (double)batch : 1;
 }
@@ -101,33 +103,10 @@ static void remember(struct tuning *t, const struct tune_block *b, const struct 
     struct arena *a = &t->run->arena;
     struct run_value *list = run_map_set(a, &t->blocks, NULL, (struct run_value){.kind = RUN_LIST});
     for (size_t i = 0; list && i < b->n; i++) {
-        char text[TUNE_SETTINGS * 4 + 48];
-        size_t n = 0;
-        for (int s = 0; s < TUNE_SETTINGS; s++)
-            n += (size_t)snprintf(text + n, sizeof text - n, "%s%u", s ? "." : "", b->at[i].at[s]);
-        snprintf(text + n, sizeof text - n, " %d %.9g", (int)answers[i].outcome, answers[i].cost);
+        char text[TOLD_TEXT_MAX];
+        told_write(&t->plan->space, &b->at[i], &answers[i], text);
         run_map_text(a, &list->items, NULL, text);
     }
-}
-
-/* "0.1.0.3.0.0.1.0.0 0 12345.6": a point of this space, an outcome, a cost. */
-static bool read_answer(const struct tune_plan *p, const struct run_value *v, struct tune_point *at,
-                        struct tune_answer *out)
-{
-    if (v->kind != RUN_TEXT) return false;
-    const char *text = v->s;
-    char *end = NULL;
-    memset(at, 0, sizeof *at);
-    for (int s = 0; s < TUNE_SETTINGS; s++) {
-        unsigned long value = strtoul(text, &end, 10);
-        if (end == text || value >= p->of[s].n || *end != (s + 1 < TUNE_SETTINGS ? '.' : ' ')) return false;
-        at->at[s] = (uint8_t)value;
-        text = end + 1;
-    }
-    unsigned long outcome = strtoul(text, &end, 10);
-    if (end == text || *end != ' ' || outcome > TUNE_FAILED) return false;
-    *out = (struct tune_answer){.outcome = (enum tune_outcome)outcome, .cost = strtod(end + 1, &end)};
-    return *end == 0 && isfinite(out->cost) && (out->cost > 0 || outcome == TUNE_FAILED);
 }
 
 static const struct run_case *case_named(const struct run *of, const char *name)
@@ -146,9 +125,11 @@ static tare_status recall_block(struct tuning *t, const struct run *old, const s
     struct tune_answer answers[TUNE_BLOCK_MAX];
     tare_error *err = &t->cli->error;
     if (list->kind != RUN_LIST || list->items.n == 0 || list->items.n > TUNE_BLOCK_MAX) return TARE_OK;
-    for (; block.n < list->items.n; block.n++)
-        if (!read_answer(t->plan, &list->items.at[block.n].value, &block.at[block.n], &answers[block.n]))
+    for (; block.n < list->items.n; block.n++) {
+        const struct run_value *v = &list->items.at[block.n].value;
+        if (v->kind != RUN_TEXT || !told_read(&t->plan->space, v->s, &block.at[block.n], &answers[block.n]))
             return TARE_OK;
+    }
     for (size_t i = 0; i < block.n; i++) {
         size_t at = trial_of(t, &block.at[i], err);
         if (at == SIZE_MAX) return TARE_NOMEM;
