@@ -85,7 +85,7 @@ static tare_status write_wishes(const struct tune_args *a, struct buf *out, tare
 struct listening {
     struct tuning *t;
     struct peer peer;
-    struct buf text; /* of the answer, piece by piece */
+    struct buf text;  /* of the answer, piece by piece */
     int asked_to_end; /* so often */
 };
 
