@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * loader_answer.h - what the Python process that tunes a data loader says at its end (python/tare/_tune_worker.py), read
- * and checked: any program may be at the other end. Pure; judges nothing. */
+ * loader_answer.h - what the Python process that tunes a data loader says at its end (python/tare/_tune_worker.py),
+ * read and checked: any program may be at the other end. Pure; judges nothing. */
 #ifndef CLI_LOADER_ANSWER_H
 #define CLI_LOADER_ANSWER_H
 
