@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * fuzz_tune.c - any bytes as what an earlier search was told, line by line, and as what a Python process found of a
- * data loader: read in full or refused. What is read is written and read again the same, and may be told to a search. */
+ * data loader: read in full or refused. What is read is written and read again the same, and told to a search. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
