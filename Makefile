@@ -72,7 +72,12 @@ LIB_OBJ   := $(LIB_SRC:%.c=$(O)/obj/%.o)
 GPU_OBJ   := $(patsubst %.c,$(O)/obj/%.o,$(wildcard gpu/*.c))
 GPU_USES  := $(patsubst %,$(O)/obj/src/%.o,$(LIB_CORE:%=core/%) core/buf core/map core/arena trace/appender trace/gpu_pack \
              trace/archive trace/fold trace/pack trace/process)
-CLI_OBJ   := $(CLI_SRC:%.c=$(O)/obj/%.o)
+# llhttp, the HTTP parser: the system's, or the pinned source that `make deps` fetched; without it `tare serve` says so.
+LLHTTP_DIR := third_party/llhttp
+LLHTTP     := $(shell $(PKG_CONFIG) --exists 'libllhttp >= 9.2.1' 2>/dev/null && echo system || ls $(LLHTTP_DIR)/llhttp.h 2>/dev/null)
+LLHTTP_OBJ := $(if $(filter $(LLHTTP_DIR)%,$(LLHTTP)),$(patsubst %,$(O)/obj/$(LLHTTP_DIR)/%.o,api http llhttp))
+$(LLHTTP_OBJ): WARN := -w
+CLI_OBJ   := $(CLI_SRC:%.c=$(O)/obj/%.o) $(LLHTTP_OBJ)
 # All but main, for tests, benches and fuzzers; an archive, so that each links what it uses.
 INNER     := $(O)/obj/inner.a
 # What is only weakly referred to, no archive gives by itself: zstd for raw samples, where there is one.
@@ -90,7 +95,7 @@ PKGS      := jansson libzstd yaml-0.1 zlib libcrypto sqlite3
 # Only its header: loaded where an alert is posted, and nowhere else.
 LOADED    := libcurl
 PKG_FLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) $(LOADED) 2>/dev/null)
-PKG_LIBS  := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null)
+PKG_LIBS  := $(shell $(PKG_CONFIG) --libs $(PKGS) $(filter libllhttp,$(LLHTTP:system=libllhttp)) 2>/dev/null)
 MISSING   := $(shell for p in $(PKGS) $(LOADED); do $(PKG_CONFIG) --exists $$p 2>/dev/null || echo $$p; done)
 
 .PHONY: all lib cli parts
@@ -109,6 +114,7 @@ parts:
 	with zlib 'compressed .npz inputs, .gz files of torch.profiler'; with libcrypto 'hashes of models'; with sqlite3 'the history'; \
 	with libcurl 'web hooks'; \
 	with cmocka 'unit tests'; \
+	printf '  %s\n' '$(if $(LLHTTP),with    llhttp: tare serve,without llhttp: no tare serve (make deps))'; \
 	tool $(CLANG) 'make fuzz'; tool $(CLANG_TIDY) 'make tidy'; tool npm 'report page (--html)'
 
 .PHONY: need-packages
@@ -130,6 +136,9 @@ LIBDIR_FROM_BIN = $(shell realpath -m -s --relative-to=$(PREFIX)/bin $(LIBDIR))
 $(O)/obj/libdir: FORCE
 	@mkdir -p $(@D)
 	@echo '$(LIBDIR_FROM_BIN)' | cmp -s - $@ || echo '$(LIBDIR_FROM_BIN)' >$@
+$(O)/obj/llhttp: FORCE
+	@mkdir -p $(@D)
+	@echo '$(LLHTTP)' | cmp -s - $@ || echo '$(LLHTTP)' >$@
 .PHONY: FORCE
 FORCE:
 
@@ -141,6 +150,9 @@ $(O)/obj/%.o: %.c $(O)/obj/flags
 # What our own sources may not call; the gate to malloc must, and tests may.
 $(O)/obj/src/%.o $(O)/obj/gpu/%.o: BANNED = -include core/banned.h
 $(O)/obj/src/core/mem.o: BANNED =
+
+$(O)/obj/src/server/http_parse.o: $(O)/obj/llhttp
+$(O)/obj/src/server/http_parse.o build/tidy/src/server/http_parse.ok: CPPFLAGS += $(if $(LLHTTP),-DWITH_LLHTTP -isystem $(LLHTTP_DIR))
 
 # Only the files that name the commit are compiled again when it changes.
 COMMIT_OBJ := $(patsubst %.c,$(O)/obj/%.o,$(shell grep -l TARE_COMMIT $(CLI_SRC) /dev/null))
