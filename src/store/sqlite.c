@@ -38,8 +38,28 @@ static const char version_1[] =
     " PRIMARY KEY(name, subject)) WITHOUT ROWID;"
     "CREATE INDEX baseline_by_run ON baseline(run);";
 
-static const char *const migrations[] = {version_1};
+/* Whose runs they are, and who may ask: what a server keeps beside them. */
+static const char version_2[] =
+    "CREATE TABLE project(run INTEGER PRIMARY KEY REFERENCES run(seq), name TEXT NOT NULL);"
+    "CREATE INDEX project_by_name ON project(name, run);"
+    "CREATE TABLE token(id TEXT PRIMARY KEY, name TEXT, project TEXT, scopes TEXT NOT NULL, hash BLOB NOT NULL,"
+    " created_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, revoked_ms INTEGER NOT NULL) WITHOUT ROWID;";
+
+static const char *const migrations[] = {version_1, version_2};
 enum { SCHEMA_VERSION = sizeof migrations / sizeof *migrations };
+
+/* Newest first; `more` is one more condition. */
+#define LIST_RUNS(more) \
+    "SELECT id, kind, created, subject, sha256, runtime, host, hostname, git_commit, git_branch," \
+    " git_dirty, created_ms, cases, bytes," \
+    " (SELECT group_concat(name) FROM (SELECT 'baseline:' || name AS name FROM baseline" \
+    "   WHERE baseline.run = run.seq UNION ALL SELECT name FROM tag WHERE tag.run = run.seq))" \
+    " FROM run WHERE (?1 IS NULL OR subject = ?1) AND (?2 IS NULL OR host = ?2 OR hostname = ?2)" \
+    " AND (?3 IS NULL OR EXISTS (SELECT 1 FROM tag WHERE tag.run = run.seq AND tag.name = ?3)" \
+    "  OR EXISTS (SELECT 1 FROM baseline WHERE baseline.run = run.seq" \
+    "   AND (baseline.name = ?3 OR 'baseline:' || baseline.name = ?3)))" \
+    " AND (?4 IS NULL OR substr(id, 1, length(?4)) = ?4) AND created_ms >= ?5" more \
+    " ORDER BY created_ms DESC, seq DESC LIMIT ?6"
 
 static const char *const sql[DB_N] = {
     [DB_BEGIN] = "BEGIN IMMEDIATE",
@@ -68,16 +88,9 @@ static const char *const sql[DB_N] = {
     [DB_DROP_RUN] = "DELETE FROM run WHERE seq = ?1",
     [DB_DROP_EMPTY] = "DELETE FROM series WHERE subject = ?1"
                       " AND NOT EXISTS (SELECT 1 FROM value WHERE value.series = series.id)",
-    [DB_LIST] = "SELECT id, kind, created, subject, sha256, runtime, host, hostname, git_commit, git_branch,"
-                " git_dirty, created_ms, cases, bytes,"
-                " (SELECT group_concat(name) FROM (SELECT 'baseline:' || name AS name FROM baseline"
-                "   WHERE baseline.run = run.seq UNION ALL SELECT name FROM tag WHERE tag.run = run.seq))"
-                " FROM run WHERE (?1 IS NULL OR subject = ?1) AND (?2 IS NULL OR host = ?2 OR hostname = ?2)"
-                " AND (?3 IS NULL OR EXISTS (SELECT 1 FROM tag WHERE tag.run = run.seq AND tag.name = ?3)"
-                "  OR EXISTS (SELECT 1 FROM baseline WHERE baseline.run = run.seq"
-                "   AND (baseline.name = ?3 OR 'baseline:' || baseline.name = ?3)))"
-                " AND (?4 IS NULL OR substr(id, 1, length(?4)) = ?4) AND created_ms >= ?5"
-                " ORDER BY created_ms DESC, seq DESC LIMIT ?6",
+    [DB_LIST] = LIST_RUNS(""),
+    [DB_LIST_PROJECT] = LIST_RUNS(" AND EXISTS (SELECT 1 FROM project"
+                                  " WHERE project.run = run.seq AND project.name = ?7)"),
     [DB_BODY] = "SELECT body FROM run JOIN document ON document.run = run.seq WHERE id = ?1",
     [DB_NAMES] = "SELECT id, subject, case_name, metric, anchor, host,"
                  " (SELECT hostname FROM run WHERE run.seq = (SELECT run FROM value WHERE series = series.id"
@@ -89,6 +102,15 @@ static const char *const sql[DB_N] = {
     [DB_SERIES] = "SELECT run.id, value.created_ms, value, lo, hi, samples, git_commit, git_branch, git_dirty"
                   " FROM value JOIN run ON run.seq = value.run WHERE series = ?1"
                   " ORDER BY value.created_ms DESC, value.run DESC LIMIT ?2",
+    [DB_ADD_PROJECT] = "INSERT INTO project(run, name) VALUES(?1, ?2)",
+    [DB_DROP_PROJECT] = "DELETE FROM project WHERE run = ?1",
+    [DB_IN_PROJECT] = "SELECT 1 FROM run JOIN project ON project.run = run.seq WHERE run.id = ?1 AND project.name = ?2",
+    [DB_ADD_TOKEN] = "INSERT INTO token(id, name, project, scopes, hash, created_ms, expires_ms, revoked_ms)"
+                     " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)",
+    [DB_REVOKE_TOKEN] = "UPDATE token SET revoked_ms = ?2 WHERE id = ?1 AND revoked_ms = 0",
+    [DB_TOKENS] = "SELECT id, name, project, scopes, hash, created_ms, expires_ms, revoked_ms FROM token"
+                  " ORDER BY created_ms, id",
+    [DB_VERSION] = "PRAGMA data_version",
 };
 
 /* ---- errors ---- */
@@ -263,6 +285,8 @@ static tare_status check_schema(struct sqlite_store *s, tare_error *err)
                          s->path, (long long)version, SCHEMA_VERSION);
     status = refuse_strangers(s, err);
     if (status != TARE_OK || version == SCHEMA_VERSION) return status;
+    /* What cannot be written is read as it is: of an older version there is only less to ask. */
+    if (version && sqlite3_db_readonly(s->db, "main")) return TARE_OK;
     return migrate(s, err);
 }
 
@@ -435,4 +459,9 @@ const struct store_ops store_sqlite = {
     .body = db_body,
     .names = db_names,
     .series = db_series,
+    .in_project = db_in_project,
+    .token_add = db_token_add,
+    .token_revoke = db_token_revoke,
+    .tokens = db_tokens,
+    .version = db_version,
 };

@@ -33,6 +33,14 @@ enum db_sql {
     DB_BODY,
     DB_NAMES,
     DB_SERIES,
+    DB_ADD_PROJECT,
+    DB_DROP_PROJECT,
+    DB_LIST_PROJECT,
+    DB_IN_PROJECT,
+    DB_ADD_TOKEN,
+    DB_REVOKE_TOKEN,
+    DB_TOKENS,
+    DB_VERSION,
     DB_N
 };
 
@@ -77,5 +85,11 @@ tare_status db_body(struct store *s, const char *id, struct buf *out, tare_error
 tare_status db_names(struct store *s, const struct store_query *q, store_name_fn *fn, void *ctx,
                      tare_error *err);
 tare_status db_series(struct store *s, int64_t id, uint64_t last, struct store_points *out, tare_error *err);
+/* sqlite_token.c */
+tare_status db_in_project(struct store *s, const char *id, const char *project, bool *yes, tare_error *err);
+tare_status db_token_add(struct store *s, const struct store_token *t, tare_error *err);
+tare_status db_token_revoke(struct store *s, const char *id, int64_t now_ms, tare_error *err);
+tare_status db_tokens(struct store *s, store_token_fn *fn, void *ctx, tare_error *err);
+tare_status db_version(struct store *s, int64_t *out, tare_error *err);
 
 #endif

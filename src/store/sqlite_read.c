@@ -46,8 +46,9 @@ tare_status db_list(struct store *base, const struct store_filter *f, store_run_
     struct sqlite_store *s = db_of(base);
     sqlite3_stmt *q = NULL;
     int rc = SQLITE_DONE;
-    tare_status status = db_get(s, DB_LIST, &q, err);
+    tare_status status = db_get(s, f->project ? DB_LIST_PROJECT : DB_LIST, &q, err);
     if (status != TARE_OK) return status;
+    if (f->project) db_text(q, 7, f->project);
     db_text(q, 1, f->subject);
     db_text(q, 2, f->host);
     db_text(q, 3, f->tag);

@@ -60,6 +60,16 @@ static tare_status add_document(struct sqlite_store *s, int64_t run, struct stor
     return db_step(s, q, "adding a document", err);
 }
 
+static tare_status add_project(struct sqlite_store *s, int64_t run, const char *name, tare_error *err)
+{
+    sqlite3_stmt *q = NULL;
+    tare_status status = db_get(s, DB_ADD_PROJECT, &q, err);
+    if (status != TARE_OK) return status;
+    sqlite3_bind_int64(q, 1, run);
+    db_text(q, 2, name);
+    return db_step(s, q, "adding a run to its project", err);
+}
+
 static void bind_series(sqlite3_stmt *q, const struct store_run *r, const struct store_value *v)
 {
     db_text(q, 1, r->subject);
@@ -115,6 +125,7 @@ tare_status db_add(struct store *base, const struct store_entry *e, bool *added,
     bool fresh = status == TARE_OK && sqlite3_changes(s->db) > 0;
     int64_t run = sqlite3_last_insert_rowid(s->db);
     if (fresh) status = add_document(s, run, e->body, err);
+    if (fresh && e->about.project && status == TARE_OK) status = add_project(s, run, e->about.project, err);
     for (size_t i = 0; i < e->n_values && status == TARE_OK && fresh; i++)
         status = add_value(s, run, &e->about, &e->values[i], err);
     status = finish(s, status, err);
@@ -211,8 +222,8 @@ tare_status db_pin(struct store *base, const char *id, const char *name, bool on
  * last value went is dropped, too: an empty one would still be listed. */
 tare_status db_remove(struct store *base, const char *id, tare_error *err)
 {
-    static const enum db_sql steps[] = {DB_DROP_VALUES, DB_DROP_DOCUMENT, DB_DROP_TAGS, DB_DROP_PINS,
-                                        DB_DROP_RUN};
+    static const enum db_sql steps[] = {DB_DROP_VALUES, DB_DROP_DOCUMENT, DB_DROP_TAGS,
+                                        DB_DROP_PINS,   DB_DROP_PROJECT,  DB_DROP_RUN};
     struct sqlite_store *s = db_of(base);
     struct place p = {0};
     tare_status status = db_begin(base, err);

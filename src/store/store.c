@@ -106,6 +106,7 @@ static void describe(struct store_run *about, const struct run *run, const struc
         .hostname = run->host.hostname,
         .commit = c->commit ? c->commit : config_text(run, "git_commit"),
         .branch = c->branch ? c->branch : config_text(run, "git_branch"),
+        .project = c->project,
         .dirty = c->dirty,
         .created_ms = run_unix_ms(run->created),
         .cases = run->cases.n,

@@ -41,7 +41,7 @@ struct store_body {
 };
 
 struct store_context { /* all zero: nothing is known beside the document */
-    const char *commit, *branch;
+    const char *commit, *branch, *project;
     struct known_bool dirty;
     struct store_body text; /* the document's own text, which is what comes back; empty: it is written anew */
     const struct store_ratio *ratios;
@@ -53,6 +53,7 @@ struct store_run {
     const char *id, *kind, *created, *subject, *sha256, *runtime;
     const char *host; /* fingerprint */
     const char *hostname, *commit, *branch;
+    const char *project; /* in only */
     struct known_bool dirty;
     int64_t created_ms; /* unix */
     uint64_t cases, bytes;
@@ -70,7 +71,7 @@ struct store_value {
 /* ---- what is asked ---- */
 
 struct store_filter { /* all zero: every run */
-    const char *subject, *host, *tag, *id_prefix;
+    const char *subject, *host, *tag, *id_prefix, *project;
     int64_t since_ms; /* 0: any */
     uint64_t limit;   /* 0: all */
 };
@@ -100,6 +101,20 @@ struct store_points {
     VEC(struct store_point) at; /* oldest first */
 };
 
+/* ---- who may ask a server ---- */
+
+enum { STORE_HASH_SIZE = 32 };
+
+struct store_token {
+    const char *id, *name;         /* name: what its owner calls it; may be NULL */
+    const char *project;           /* what it is bound to; NULL: all */
+    const char *scopes;            /* "read,ingest" */
+    uint8_t hash[STORE_HASH_SIZE]; /* SHA-256 of the token: the token itself is kept nowhere */
+    int64_t created_ms;
+    int64_t expires_ms, revoked_ms; /* 0: never, not */
+};
+
+typedef tare_status store_token_fn(void *ctx, const struct store_token *token, tare_error *err);
 typedef tare_status store_run_fn(void *ctx, const struct store_run *run, tare_error *err);
 typedef tare_status store_name_fn(void *ctx, const struct store_series_name *name, tare_error *err);
 
@@ -132,6 +147,14 @@ struct store_ops {
                          tare_error *err);
     tare_status (*series)(struct store *s, int64_t id, uint64_t last, struct store_points *out,
                           tare_error *err);
+    tare_status (*in_project)(struct store *s, const char *id, const char *project, bool *yes,
+                              tare_error *err);
+    tare_status (*token_add)(struct store *s, const struct store_token *t, tare_error *err);
+    tare_status (*token_revoke)(struct store *s, const char *id, int64_t now_ms,
+                                tare_error *err); /* TARE_INVALID: there is none, or it is revoked */
+    tare_status (*tokens)(struct store *s, store_token_fn *fn, void *ctx, tare_error *err); /* oldest first */
+    /* A number that differs when another connection has changed anything since. */
+    tare_status (*version)(struct store *s, int64_t *out, tare_error *err);
 };
 
 struct store { /* a backend's own struct begins with it */

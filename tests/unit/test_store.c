@@ -530,10 +530,10 @@ static void test_newer_and_foreign_schemas(void **state)
     (void)state;
     tare_error err = TARE_ERROR_INIT;
     assert_int_equal(reopen(&err), TARE_OK);
-    execute("PRAGMA user_version = 2");
+    execute("PRAGMA user_version = 99");
     assert_int_equal(reopen(&err), TARE_FORMAT);
     assert_non_null(strstr(err.text, "newer"));
-    execute("PRAGMA user_version = 1; DROP TABLE value;");
+    execute("PRAGMA user_version = 2; DROP TABLE value;");
     struct store *s = open_with(&store_sqlite);
     struct run r;
     make_run(&r, 1, "minilm", 1e6);
@@ -636,14 +636,101 @@ static void test_no_space_left(void **state)
     assert_int_equal(read_all_of(&err), TARE_OK);
 }
 
-static void test_read_only_file(void **state)
+/* What the first version had not: a file of it, with what was kept in it. */
+static void make_version_1(void)
+{
+    struct store *s = open_with(&store_sqlite);
+    keep(s, 1, "minilm", 1e6);
+    store_close(s);
+    execute("DROP TABLE project; DROP TABLE token; PRAGMA user_version = 1;"
+            "PRAGMA wal_checkpoint(TRUNCATE);");
+}
+
+static void test_an_older_schema_is_brought_up_to_date(void **state)
+{
+    (void)state;
+    tare_error err = TARE_ERROR_INIT;
+    int64_t version = 0;
+    make_version_1();
+    struct store *s = open_with(&store_sqlite);
+    assert_int_equal(list(s, (struct store_filter){0}).n, 1);
+    assert_int_equal(s->ops->version(s, &version, &err), TARE_OK);
+    struct store_token t = {.id = "a", .scopes = "read", .created_ms = 1};
+    assert_int_equal(s->ops->token_add(s, &t, &err), TARE_OK);
+    store_close(s);
+    assert_int_equal(read_all_of(&err), TARE_OK);
+}
+
+struct tokens_seen {
+    char text[200];
+};
+
+static tare_status see_token(void *ctx, const struct store_token *t, tare_error *err)
+{
+    struct tokens_seen *seen = ctx;
+    size_t n = strlen(seen->text);
+    (void)err;
+    snprintf(seen->text + n, sizeof seen->text - n, "%s %s %s %s %d %lld %lld;", t->id, t->name ? t->name : "-",
+             t->project ? t->project : "-", t->scopes, t->hash[31], (long long)t->expires_ms, (long long)t->revoked_ms);
+    return TARE_OK;
+}
+
+static void test_tokens(void **state)
+{
+    (void)state;
+    tare_error err = TARE_ERROR_INIT;
+    struct tokens_seen seen = {""};
+    int64_t before = 0, after = 0;
+    struct store *s = open_with(&store_sqlite), *other = open_with(&store_sqlite);
+    struct store_token a = {.id = "a1", .scopes = "read,ingest", .created_ms = 1, .hash = {[31] = 7}};
+    struct store_token b = {.id = "b2", .name = "CI", .project = "nlp", .scopes = "read",
+                            .created_ms = 2, .expires_ms = 9};
+    assert_int_equal(other->ops->version(other, &before, &err), TARE_OK);
+    assert_int_equal(s->ops->token_add(s, &a, &err), TARE_OK);
+    assert_int_equal(s->ops->token_add(s, &b, &err), TARE_OK);
+    assert_int_not_equal(s->ops->token_add(s, &a, &err), TARE_OK);
+    assert_int_equal(other->ops->version(other, &after, &err), TARE_OK);
+    assert_true(before != after);
+    assert_int_equal(s->ops->token_revoke(s, "a1", 5, &err), TARE_OK);
+    assert_int_equal(s->ops->token_revoke(s, "a1", 6, &err), TARE_INVALID);
+    assert_int_equal(s->ops->token_revoke(s, "c3", 6, &err), TARE_INVALID);
+    assert_int_equal(other->ops->tokens(other, see_token, &seen, &err), TARE_OK);
+    assert_string_equal(seen.text, "a1 - - read,ingest 7 0 5;b2 CI nlp read 0 9 0;");
+    store_close(other);
+    store_close(s);
+}
+
+static void test_projects(void **state)
 {
     (void)state;
     tare_error err = TARE_ERROR_INIT;
     struct store *s = open_with(&store_sqlite);
     struct run r;
-    keep(s, 1, "minilm", 1e6);
+    char id[ULID_SIZE];
+    bool yes = false, added = false;
+    make_run(&r, 1, "minilm", 1e6);
+    snprintf(id, sizeof id, "%s", r.id);
+    assert_int_equal(store_add_run(s, &r, &(struct store_context){.project = "nlp"}, &added, &err), TARE_OK);
+    run_release(&r);
+    keep(s, 2, "minilm", 1e6);
+    assert_int_equal(list(s, (struct store_filter){0}).n, 2);
+    assert_int_equal(list(s, (struct store_filter){.project = "nlp"}).n, 1);
+    assert_int_equal(list(s, (struct store_filter){.project = "nlp", .subject = "other"}).n, 0);
+    assert_int_equal(list(s, (struct store_filter){.project = "ads"}).n, 0);
+    assert_int_equal(s->ops->in_project(s, id, "nlp", &yes, &err), TARE_OK);
+    assert_true(yes);
+    assert_int_equal(s->ops->in_project(s, id, "ads", &yes, &err), TARE_OK);
+    assert_false(yes);
+    assert_int_equal(s->ops->remove(s, id, &err), TARE_OK);
+    assert_int_equal(list(s, (struct store_filter){.project = "nlp"}).n, 0);
     store_close(s);
+}
+
+static void check_read_only_file(void)
+{
+    tare_error err = TARE_ERROR_INIT;
+    struct store *s;
+    struct run r;
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
@@ -664,6 +751,22 @@ static void test_read_only_file(void **state)
     assert_int_equal(waitpid(child, &rc, 0), child);
     assert_true(WIFEXITED(rc));
     assert_int_equal(WEXITSTATUS(rc), 0);
+}
+
+static void test_read_only_file(void **state)
+{
+    struct store *s = open_with(&store_sqlite);
+    keep(s, 1, "minilm", 1e6);
+    store_close(s);
+    check_read_only_file();
+    (void)state;
+}
+
+static void test_read_only_file_of_an_older_schema(void **state)
+{
+    make_version_1();
+    check_read_only_file();
+    (void)state;
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, enter, leave)
@@ -687,6 +790,10 @@ int main(void)
         TEST(damaged_pages_are_told),
         TEST(no_space_left),
         TEST(read_only_file),
+        TEST(read_only_file_of_an_older_schema),
+        TEST(an_older_schema_is_brought_up_to_date),
+        TEST(tokens),
+        TEST(projects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
