@@ -33,8 +33,8 @@ static void say_head(struct reader *r)
     must(h->path[0] == '/' || strcmp(h->path, "*") == 0);
     must(strlen(h->path) + strlen(h->query) <= HTTP_URL_MAX && h->n_headers <= HTTP_HEADERS_MAX);
     must(!(h->chunked && h->http10));
-    buf_printf(&r->said, "\n<%s %s?%s %s %d%d%d %llu>", http_method_name(h->method), h->path, h->query, h->host, h->http10,
-               h->keep_alive, h->chunked, (unsigned long long)h->length);
+    buf_printf(&r->said, "\n<%s %s?%s %s %d%d%d %llu>", http_method_name(h->method), h->path, h->query,
+               h->host, h->http10, h->keep_alive, h->chunked, (unsigned long long)h->length);
     for (unsigned i = 0; i < h->n_headers; i++) {
         const char *name = h->text + h->headers[i].name, *value = h->text + h->headers[i].value;
         must(*name && http_header(h, name));
@@ -98,7 +98,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int a = read_all(&whole, data, size, 0), b = read_all(&cut, data, size, seed | 1);
     must(a == b);
     /* What was refused may have given more or less of its body before; a whole one gives the same. */
-    if (a) must(whole.said.len == cut.said.len && memcmp(whole.said.data, cut.said.data, whole.said.len) == 0);
+    if (a)
+        must(whole.said.len == cut.said.len && memcmp(whole.said.data, cut.said.data, whole.said.len) == 0);
     buf_release(&whole.said);
     buf_release(&cut.said);
     return 0;

@@ -20,6 +20,8 @@ const struct command command_table[] = {
     {"plan", cmd_plan, 0, "replicas for a rate of requests and a limit on response time"},
     {"export", cmd_export, 0, "write a trace in the format of another tool"},
     {"import", cmd_import, CMD_PAGER, "take over a measurement that another tool made"},
+    {"serve", cmd_serve, 0, "keep runs of many machines, and answer questions by HTTP"},
+    {"token", cmd_token, 0, "who may ask a server: make, list, revoke tokens"},
     {"synth", cmd_synth, 0, "write a model of a known architecture with seeded weights"},
     {"completion", cmd_completion, 0, "print a completion script for bash or zsh"},
     {"help", cmd_help, CMD_PAGER, "explain tare or one of its commands"},

@@ -116,8 +116,8 @@ static int on_method_complete(llhttp_t *m)
     static const struct {
         uint8_t theirs;
         enum http_method ours;
-    } known[] = {{HTTP_GET, METHOD_GET},     {HTTP_HEAD, METHOD_HEAD},     {HTTP_POST, METHOD_POST},
-                 {HTTP_PUT, METHOD_PUT},     {HTTP_PATCH, METHOD_PATCH},   {HTTP_DELETE, METHOD_DELETE},
+    } known[] = {{HTTP_GET, METHOD_GET},        {HTTP_HEAD, METHOD_HEAD},   {HTTP_POST, METHOD_POST},
+                 {HTTP_PUT, METHOD_PUT},        {HTTP_PATCH, METHOD_PATCH}, {HTTP_DELETE, METHOD_DELETE},
                  {HTTP_OPTIONS, METHOD_OPTIONS}};
     if (m->method == HTTP_CONNECT) return refuse(p, 501, "CONNECT is not served");
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -187,8 +187,8 @@ static int on_header_field_complete(llhttp_t *m)
     if (p->head_done) {
         p->trailer[p->n_trailer] = 0;
         p->n_trailer = 0;
-        if (strcasecmp(p->trailer, "content-length") == 0 || strcasecmp(p->trailer, "transfer-encoding") == 0 ||
-            strcasecmp(p->trailer, "host") == 0)
+        if (strcasecmp(p->trailer, "content-length") == 0 ||
+            strcasecmp(p->trailer, "transfer-encoding") == 0 || strcasecmp(p->trailer, "host") == 0)
             return refuse(p, 400, "a trailer cannot frame the message");
         return 0;
     }
@@ -263,7 +263,8 @@ static int look_at_header(struct http_parser *p, const char *name, const char *v
     } else if (strcmp(name, "transfer-encoding") == 0) {
         seen->coding++;
         if (!*value) return refuse(p, 400, "Transfer-Encoding is empty");
-        if (strcasecmp(value, "chunked") != 0) return refuse(p, 501, "no other coding than chunked is served");
+        if (strcasecmp(value, "chunked") != 0)
+            return refuse(p, 501, "no other coding than chunked is served");
         h->chunked = true;
     } else if (strcmp(name, "content-length") == 0) {
         seen->length++;
@@ -287,7 +288,8 @@ static int check_headers(struct http_parser *p)
     if (seen.host != 1) return refuse(p, 400, seen.host ? "Host stands there twice" : "Host is missing");
     if (seen.coding > 1 || seen.length > 1 || seen.authorization > 1)
         return refuse(p, 400, "a header that may stand there once stands there twice");
-    if (seen.coding && seen.length) return refuse(p, 400, "Content-Length and Transfer-Encoding exclude each other");
+    if (seen.coding && seen.length)
+        return refuse(p, 400, "Content-Length and Transfer-Encoding exclude each other");
     if (seen.coding && h->http10) return refuse(p, 400, "HTTP/1.0 knows no Transfer-Encoding");
     return 0;
 }

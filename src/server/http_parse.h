@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * http_parse.h - the one seam to the HTTP/1.1 parser: bytes in, requests out. llhttp frames messages and decodes chunks,
- * with all leniency off; this file only refuses more: limits, one good Host, no other coding, no upgrade. A pure function
- * of the bytes, however they are cut: no socket, no clock, no allocation. Nobody else includes llhttp.h.
+ * http_parse.h - the one seam to the HTTP/1.1 parser: bytes in, requests out. llhttp frames messages and decodes
+ * chunks, with all leniency off; this file only refuses more: limits, one good Host, no other coding, no upgrade. A
+ * pure function of the bytes, however they are cut: no socket, no clock, no allocation. Nobody else includes
+ * llhttp.h.
  *
  *     http_parser_init(&p, to_body, ctx);
  *     http_begin(&p, &head);                               // before each request
@@ -16,12 +17,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { /* beyond: refused with the status behind it */
-    HTTP_URL_MAX = 4096,           /* 414 */
-    HTTP_HEAD_MAX = 16384,         /* request line and headers as sent, empty lines before them included: 431 */
-    HTTP_HEADERS_MAX = 100,        /* 431 */
-    HTTP_HOST_MAX = 255,           /* 400 */
-    HTTP_CHUNK_OVERHEAD_MAX = 16384 /* of chunk lines and trailers, beside an eighth of the body: 400 */
+enum {                         /* beyond: refused with the status behind it */
+       HTTP_URL_MAX = 4096,    /* 414 */
+       HTTP_HEAD_MAX = 16384,  /* request line and headers as sent, empty lines before them included: 431 */
+       HTTP_HEADERS_MAX = 100, /* 431 */
+       HTTP_HOST_MAX = 255,    /* 400 */
+       HTTP_CHUNK_OVERHEAD_MAX = 16384 /* of chunk lines and trailers, beside an eighth of the body: 400 */
 };
 
 enum http_method {
@@ -68,10 +69,10 @@ struct http_parser {
     void *ctx;
     const char *slice; /* what llhttp is looking at, and how many bytes came before it */
     uint64_t before;
-    uint64_t body;                                     /* bytes of it so far */
-    uint32_t method_end, url_begin, url_end;           /* counted from the first byte of the request */
-    uint16_t status;                                   /* why it was refused; 0: it was not */
-    bool saw_version, version_done, head_done, ended, waits;  /* waits: llhttp is paused */
+    uint64_t body;                                           /* bytes of it so far */
+    uint32_t method_end, url_begin, url_end;                 /* counted from the first byte of the request */
+    uint16_t status;                                         /* why it was refused; 0: it was not */
+    bool saw_version, version_done, head_done, ended, waits; /* waits: llhttp is paused */
     uint8_t n_trailer;
     char trailer[20]; /* the beginning of a trailer's name */
     const char *why;  /* a text of ours, never of the client */

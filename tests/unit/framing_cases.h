@@ -46,7 +46,8 @@ static const struct framing_case framing_cases[] = {
     ONE("Upgrade is not followed", GET "Connection: upgrade\r\nUpgrade: websocket\r\n\r\n" GET "\r\n", "200 200"),
     ONE("Expect: 100-continue", POST "Content-Length: 1\r\nExpect: 100-Continue\r\n\r\nx", "200"),
     {"10 GETs in a row", "", GET "\r\n", 10, "", "200 200 200 200 200 200 200 200 200 200", 0},
-    ONE("POST, GET, chunked POST", POST "Content-Length: 3\r\n\r\nabc" GET "\r\n" CHUNKED "3\r\nabc\r\n0\r\n\r\n" GET "\r\n",
+    ONE("POST, GET, chunked POST",
+        POST "Content-Length: 3\r\n\r\nabc" GET "\r\n" CHUNKED "3\r\nabc\r\n0\r\n\r\n" GET "\r\n",
         "200 200 200 200"),
     ONE("body that looks like a request", POST "Content-Length: 27\r\n\r\n" GET "\r\n", "200"),
     ONE("Host with port", "GET / HTTP/1.1\r\nHost: a.example:8321\r\n\r\n", "200"),
@@ -59,8 +60,10 @@ static const struct framing_case framing_cases[] = {
     ONE("half a body", POST "Content-Length: 9\r\n\r\nhalf", "wait"),
     ONE("half a chunk", CHUNKED "9\r\nhalf", "wait"),
     /* two lengths: the classic ways to smuggle */
-    ONE("Content-Length, then Transfer-Encoding", POST "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" GET "\r\n", "400"),
-    ONE("Transfer-Encoding, then Content-Length", POST "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n" GET "\r\n", "400"),
+    ONE("Content-Length, then Transfer-Encoding", POST "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "0\r\n\r\n" GET "\r\n", "400"),
+    ONE("Transfer-Encoding, then Content-Length", POST "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n"
+        "0\r\n\r\n" GET "\r\n", "400"),
     ONE("two different lengths", POST "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!", "400"),
     ONE("the same length twice", POST "Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello", "400"),
     ONE("two lengths in one header", POST "Content-Length: 5, 5\r\n\r\nhello", "400"),
@@ -72,7 +75,8 @@ static const struct framing_case framing_cases[] = {
     ONE("length without digits", POST "Content-Length: \r\n\r\n", "400"),
     ONE("length of 20 digits", POST "Content-Length: 99999999999999999999\r\n\r\n", "400"),
     ONE("length of 2^64", POST "Content-Length: 18446744073709551616\r\n\r\n", "400"),
-    ONE("Transfer-Encoding twice", POST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400"),
+    ONE("Transfer-Encoding twice",
+        POST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400"),
     ONE("Transfer-Encoding chunked, chunked", POST "Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n", "501|400"),
     ONE("Transfer-Encoding xchunked", POST "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", "501|400"),
     ONE("Transfer-Encoding gzip, chunked", POST "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "501"),
@@ -80,7 +84,8 @@ static const struct framing_case framing_cases[] = {
     ONE("Transfer-Encoding identity", POST "Transfer-Encoding: identity\r\n\r\n", "501|400"),
     ONE("Transfer-Encoding empty", POST "Transfer-Encoding:\r\n\r\n0\r\n\r\n", "400"),
     ONE("Transfer-Encoding with vertical tab", POST "Transfer-Encoding: \x0b" "chunked\r\n\r\n0\r\n\r\n", "400|501"),
-    ONE("Transfer-Encoding in HTTP/1.0", "POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400"),
+    ONE("Transfer-Encoding in HTTP/1.0",
+        "POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400"),
     ONE("Transfer-Encoding folded", POST "Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n", "400"),
     ONE("space before the colon of the length", POST "Content-Length : 5\r\n\r\nhello", "400"),
     /* lines */
@@ -156,8 +161,10 @@ static const struct framing_case framing_cases[] = {
     ONE("Host in trailer", CHUNKED "1\r\nx\r\n0\r\nHost: b\r\n\r\n", "400"),
     {"chunk extension of 1 MB", CHUNKED "1;", "e", 1 << 20, "\r\nx\r\n0\r\n\r\n", "400", 0},
     {"4,000 chunk extensions of 256 bytes", CHUNKED,
-     "1;eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
-     "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee\r\nx\r\n",
+     "1;eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
+     "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
+     "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
+     "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee\r\nx\r\n",
      4000, "0\r\n\r\n", "400", 0},
     {"chunks of one byte", CHUNKED, "1\r\nx\r\n", 4000, "0\r\n\r\n", "400", 0},
     {"trailers without end", CHUNKED "1\r\nx\r\n0\r\n", "X: yyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n", 1000, "\r\n", "400", 0},

@@ -81,7 +81,8 @@ static void read_case(struct reader *r, const struct buf *bytes, enum cut cut, s
         free(piece);
         at += n;
     }
-    if (goes_on && (r->p.before > 0 || r->p.head_done)) buf_printf(&r->verdict, "%swait", r->verdict.len ? " " : "");
+    if (goes_on && (r->p.before > 0 || r->p.head_done))
+        buf_printf(&r->verdict, "%swait", r->verdict.len ? " " : "");
 }
 
 static void bytes_of(const struct framing_case *c, struct buf *out)
@@ -154,8 +155,9 @@ static void targets_are_split(void **state)
 
 static void a_head_is_read(void **state)
 {
-    static const char text[] = "PUT /up HTTP/1.1\r\nHost: a\r\nX-Two:  b \r\nx-two: c\r\nEmpty:\r\n"
-                               "Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
+    static const char text[] =
+        "PUT /up HTTP/1.1\r\nHost: a\r\nX-Two:  b \r\nx-two: c\r\nEmpty:\r\n"
+        "Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
     struct reader r;
     reader_open(&r);
     size_t used, n;
@@ -197,7 +199,8 @@ static void keep_alive_is_told(void **state)
 static void hosts(void **state)
 {
     static const char *const good[] = {"a", "a.b-c_d", "127.0.0.1:8321", "[::1]", "[fe80::1]:1", "x:65535"};
-    static const char *const bad[] = {"", ":80", "a:", "a:65536", "a:x", "[::1", "[]", "[g::]", "a/b", ".a", "a b", "a,b", "[::1]x"};
+    static const char *const bad[] = {"",      ":80", "a:", "a:65536", "a:x", "[::1",  "[]",
+                                      "[g::]", "a/b", ".a", "a b",     "a,b", "[::1]x"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) assert_true(http_host_ok(good[i]));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_false(http_host_ok(bad[i]));
     (void)state;
@@ -210,5 +213,6 @@ int main(void)
         cmocka_unit_test(keep_alive_is_told), cmocka_unit_test(hosts),
     };
     const struct CMUnitTest without[] = {cmocka_unit_test(hosts)};
-    return http_available() ? cmocka_run_group_tests(with, NULL, NULL) : cmocka_run_group_tests(without, NULL, NULL);
+    return http_available() ? cmocka_run_group_tests(with, NULL, NULL)
+                            : cmocka_run_group_tests(without, NULL, NULL);
 }

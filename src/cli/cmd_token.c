@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT
+ * cmd_token.c - `tare token`: who may ask a server. A token is shown once, when it is made; only its hash is kept. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "core/clock.h"
+#include "report/text.h"
+#include "server/server.h"
+
+struct token_command {
+    const char *data, *scope, *project, *name;
+    struct duration lives;
+    bool json;
+};
+
+/* NULL: the user was told, and *rc is the exit code. */
+static struct store *open_store(struct cli *cli, const struct token_command *a, bool make, int *rc)
+{
+    struct buf path = BUF_INIT;
+    struct store *store = NULL;
+    tare_status s = server_data_dir(a->data, make, &cli->error);
+    if (s == TARE_OK) s = server_store_path(a->data, &path, &cli->error);
+    if (s == TARE_OK) s = store_open(&store, path.data, &(struct store_options){.create = make}, &cli->error);
+    buf_release(&path);
+    if (s == TARE_OK) return store;
+    *rc = cli_fail_input(cli);
+    return NULL;
+}
+
+/* ---- new ---- */
+
+static int make_token(struct cli *cli, const struct token_command *a)
+{
+    struct token_wish wish = {.project = a->project, .name = a->name, .lives_ms = a->lives.ns / 1000000};
+    char text[TOKEN_SIZE];
+    struct answer out;
+    if (!a->scope)
+        return cli_usage_error(cli,
+                               "what may it do? --scope read, ingest, run, admin, or several: read,ingest");
+    if (scopes_parse(a->scope, &wish.scopes, &cli->error) < 0)
+        return cli_usage_error(cli, "--scope: %s", cli->error.text);
+    if (a->project && !store_name_ok(a->project))
+        return cli_usage_error(cli, "--project '%.80s': letters, digits and . _ - / only, at most %d",
+                               a->project, STORE_NAME_MAX);
+    int rc = 0;
+    struct store *store = open_store(cli, a, true, &rc);
+    if (!store) return rc;
+    tare_status s = token_new(store, &wish, text, &cli->error);
+    store_close(store);
+    if (s < 0) return cli_fail(cli);
+    cli_answer_begin(cli, &out, a->json);
+    answer_str(&out, "token", text, "%s\n", text);
+    cli_note(cli, "this is the only time it is shown");
+    return cli_answer_end(cli, &out);
+}
+
+/* ---- list ---- */
+
+static void say_day(struct answer *a, const char *key, int64_t ms)
+{
+    char text[32] = "";
+    time_t s = (time_t)(ms / 1000);
+    struct tm tm;
+    if (!ms) {
+        answer_null(a, key, "-");
+        return;
+    }
+    if (gmtime_r(&s, &tm)) strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    answer_str(a, key, text, "%.10s %.5s", text, strlen(text) > 16 ? text + 11 : "");
+}
+
+static const char *state_of(const struct store_token *t, int64_t now_ms)
+{
+    if (t->revoked_ms) return "revoked";
+    return t->expires_ms && t->expires_ms <= now_ms ? "expired" : "good";
+}
+
+static tare_status list_token(void *ctx, const struct store_token *t, tare_error *err)
+{
+    struct answer *a = ctx;
+    const char *state = state_of(t, (int64_t)(clock_unix_ns() / 1000000));
+    (void)err;
+    answer_object(a, NULL);
+    answer_str(a, "id", t->id, "%s", t->id);
+    answer_str(a, "scopes", t->scopes, "%s", t->scopes);
+    answer_str(a, "project", t->project, "%s", t->project ? t->project : "all");
+    answer_str(a, "name", t->name, "%s", t->name ? t->name : "-");
+    answer_str(a, "state", state, "%s", state);
+    say_day(a, "created", t->created_ms);
+    say_day(a, "expires", t->expires_ms);
+    answer_object_end(a);
+    return TARE_OK;
+}
+
+static int list_tokens(struct cli *cli, const struct token_command *a)
+{
+    static const struct table_column columns[] = {
+        {"id", true},    {"scopes", true},        {"project", true},      {"name", true},
+        {"state", true}, {"created (UTC)", true}, {"expires (UTC)", true}};
+    struct answer out;
+    int rc = 0;
+    struct store *store = open_store(cli, a, false, &rc);
+    if (!store) return rc;
+    cli_answer_begin(cli, &out, a->json);
+    answer_table(&out, "tokens", columns, sizeof columns / sizeof *columns);
+    tare_status s = store->ops->tokens(store, list_token, &out, &cli->error);
+    answer_table_end(&out);
+    rc = cli_answer_end(cli, &out);
+    store_close(store);
+    return s < 0 ? cli_fail(cli) : rc;
+}
+
+/* ---- revoke ---- */
+
+static int revoke_token(struct cli *cli, const struct token_command *a, const char *id)
+{
+    int rc = 0;
+    struct store *store = open_store(cli, a, false, &rc);
+    if (!store) return rc;
+    tare_status s = store->ops->token_revoke(store, id, (int64_t)(clock_unix_ns() / 1000000), &cli->error);
+    store_close(store);
+    if (s < 0) return cli_fail(cli);
+    cli_note(cli, "token %s is revoked: a server that runs refuses it within a second", id);
+    return CLI_GOOD;
+}
+
+int cmd_token(struct cli *cli, int argc, char **argv)
+{
+    static const struct opt_choice words[] = {{"new", 0, "make one and show it, once"},
+                                              {"list", 0, "those there are, without their secrets"},
+                                              {"revoke", 0, "end one by its id"},
+                                              {NULL, 0, NULL}};
+    static const struct opt_usage usage = {
+        .synopsis = "tare token new --scope <scopes> [options]\n"
+                    "tare token list [--json]\n"
+                    "tare token revoke <id>",
+        .about = "Who may ask a server (tare serve), and what: read (runs and numbers), ingest (keep runs), run "
+                 "(start what "
+                 "the operator allows), admin. Works on the folder of the server's data, whether it runs or not.",
+        .tail = "tare token new --scope read,ingest             shown once\n"
+                "tare token new --scope ingest --project nlp    sees and keeps runs of nlp only\n"
+                "tare token revoke 3f1c9a0b77d2",
+        .max_args = 2,
+        .args = OPT_ARGS_WORDS,
+        .words = words,
+    };
+    struct token_command a = {.data = "tare-server"};
+    const struct opt rows[] = {
+        OPT_STRING(0, "data", &a.data, "<dir>", "the folder of the server's data", .flags = OPT_DIR),
+        OPT_STRING(0, "scope", &a.scope, "<scopes>", "new: read, ingest, run, admin, separated by commas"),
+        OPT_STRING(0, "project", &a.project, "<name>", "new: bound to the runs of this project"),
+        OPT_STRING(0, "name", &a.name, "<text>", "new: what list calls it"),
+        OPT_TIME_IN(0, "expires", &a.lives, 0, INT64_C(315360000000000000), 
+"new: is worth nothing after this long (default: never)", .flags = OPT_NO_DEFAULT,
+                    .arg = "<time>"),
+        OPT_JSON(&a.json),
+        OPT_END,
+    };
+    int rc = cli_options(cli, &usage, rows, &argc, &argv);
+    if (rc) return rc;
+    if (argc == 0) return cli_usage_error(cli, "expected new, list or revoke <id>");
+    if (strcmp(argv[0], "new") == 0 && argc == 1) return make_token(cli, &a);
+    if (strcmp(argv[0], "list") == 0 && argc == 1) return list_tokens(cli, &a);
+    if (strcmp(argv[0], "revoke") == 0 && argc == 2) return revoke_token(cli, &a, argv[1]);
+    return cli_usage_error(cli, "expected new, list or revoke <id>");
+}

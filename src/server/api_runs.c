@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT
+ * api_runs.c - runs by HTTP: lists, documents, and keeping new ones. A new run is answered 201 when the transaction
+ * that holds it is committed, and not before; all that wait share one. Its id is the client's, so that sending it
+ * again is harmless: the same document is 200, another under the same id 409. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/json.h"
+#include "core/mem.h"
+#include "run/run.h"
+#include "server/route.h"
+
+enum { LIST_DEFAULT = 100, LIST_MAX = 1000 };
+
+/* ---- errors of the store: the client learns the kind, the operator the rest ---- */
+
+static void store_failed(struct server *s, struct exchange *x, const tare_error *err)
+{
+    char text[800];
+    snprintf(text, sizeof text, "request %s: %s", x->id, err->text);
+    s->options.say(s->options.say_ctx, text);
+    if (err->status == TARE_BUSY)
+        reply_problem(x, 503, "the store is busy");
+    else if (err->status == TARE_IO)
+        reply_problem(x, 507, "the store cannot be written or read");
+    else
+        reply_problem(x, 500, "the store failed");
+}
+
+static void hand_over(struct desk *to, struct exchange *x)
+{
+    exchange_hold(x);
+    if (desk_put(to, x)) return;
+    reply_problem(x, 503, "too many requests wait for the store");
+    x->reply.extra = "Retry-After: 1\r\n";
+    exchange_finish(x);
+}
+
+/* ---- lists ---- */
+
+static void put_run(struct json *j, const struct store_run *r)
+{
+    json_object_begin(j);
+    json_kv_string(j, "id", r->id);
+    json_kv_string(j, "kind", r->kind);
+    json_kv_string(j, "created", r->created);
+    json_kv_string(j, "subject", r->subject);
+    json_kv_string(j, "sha256", r->sha256);
+    json_kv_string(j, "runtime", r->runtime);
+    json_kv_string(j, "host", r->host);
+    json_kv_string(j, "hostname", r->hostname);
+    json_kv_string(j, "commit", r->commit);
+    json_kv_string(j, "branch", r->branch);
+    json_kv_uint(j, "cases", r->cases);
+    json_kv_uint(j, "bytes", r->bytes);
+    json_kv_string(j, "tags", r->tags);
+    json_object_end(j);
+}
+
+static tare_status list_one(void *ctx, const struct store_run *r, tare_error *err)
+{
+    (void)err;
+    put_run(ctx, r);
+    return TARE_OK;
+}
+
+/* "10", within 1 and `most`. */
+static tare_status number_of(const char *text, uint64_t most, uint64_t *out, tare_error *err)
+{
+    char *end;
+    errno = 0;
+    unsigned long long v = text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
+    if (!v || *end || errno || v > most)
+        return error_set(err, TARE_INVALID, "limit is a number from 1 to %llu", (unsigned long long)most);
+    *out = v;
+    return TARE_OK;
+}
+
+static tare_status read_filter(struct exchange *x, struct store_filter *f, tare_error *err)
+{
+    const char *limit = NULL;
+    *f = (struct store_filter){.limit = LIST_DEFAULT, .project = x->project[0] ? x->project : NULL};
+    tare_status s = exchange_query(x, "subject", &f->subject, err);
+    if (s == TARE_OK) s = exchange_query(x, "host", &f->host, err);
+    if (s == TARE_OK) s = exchange_query(x, "tag", &f->tag, err);
+    if (s == TARE_OK) s = exchange_query(x, "limit", &limit, err);
+    return s == TARE_OK && limit ? number_of(limit, LIST_MAX, &f->limit, err) : s;
+}
+
+static void answer_list(struct server *sv, struct store *s, struct exchange *x)
+{
+    struct store_filter f;
+    tare_error err = TARE_ERROR_INIT;
+    struct json j;
+    if (read_filter(x, &f, &err) != TARE_OK) {
+        reply_problem(x, 400, "%s", err.text);
+        return;
+    }
+    reply_json(x, 200);
+    json_init(&j, &x->reply.body, JSON_STYLE_COMPACT);
+    json_object_begin(&j);
+    json_key(&j, "runs");
+    json_array_begin(&j);
+    tare_status status = s->ops->list(s, &f, list_one, &j, &err);
+    if (status != TARE_OK) {
+        store_failed(sv, x, &err);
+        return;
+    }
+    json_array_end(&j);
+    json_object_end(&j);
+    json_finish(&j, NULL);
+}
+
+/* ---- one document ---- */
+
+/* A run of another project is as absent as one that never was. */
+static void answer_document(struct server *sv, struct store *s, struct exchange *x)
+{
+    tare_error err = TARE_ERROR_INIT;
+    bool ours = true;
+    tare_status status = TARE_OK;
+    if (x->project[0]) status = s->ops->in_project(s, x->param, x->project, &ours, &err);
+    if (status == TARE_OK && ours) status = store_document(s, x->param, &x->reply.body, &err);
+    if (status == TARE_INVALID || !ours)
+        reply_problem(x, 404, "there is no such run");
+    else if (status != TARE_OK)
+        store_failed(sv, x, &err);
+    else
+        reply_json(x, 200);
+}
+
+void runs_list(struct server *s, struct exchange *x)
+{
+    hand_over(s->readers, x);
+}
+
+void runs_get(struct server *s, struct exchange *x)
+{
+    if (!ulid_is_valid(x->param)) {
+        reply_problem(x, 404, "there is no such run");
+        return;
+    }
+    for (char *p = x->param; *p; p++)
+        if (*p >= 'a' && *p <= 'z') *p = (char)(*p - 'a' + 'A');
+    hand_over(s->readers, x);
+}
+
+/* ---- keeping ---- */
+
+void runs_post(struct server *s, struct exchange *x)
+{
+    hand_over(s->readers, x);
+}
+
+static void forget_run(struct exchange *x)
+{
+    if (x->work) run_release(x->work);
+    mem_free(x->work);
+    x->work = NULL;
+}
+
+/* The document is read and checked before it waits for the writer: what is wrong with it costs no transaction. */
+static void check_document(struct server *s, struct exchange *x)
+{
+    tare_error err = TARE_ERROR_INIT;
+    struct run *run = mem_new(1, sizeof *run);
+    tare_status status = run ? run_read(run, "the document", x->body.data, x->body.len, &err) : TARE_NOMEM;
+    if (status == TARE_OK) {
+        x->work = run;
+        if (desk_put(s->writer, x)) return;
+        forget_run(x);
+        reply_problem(x, 503, "too many runs wait to be kept");
+        x->reply.extra = "Retry-After: 1\r\n";
+    } else {
+        mem_free(run);
+        reply_problem(x, status == TARE_NOMEM ? 503 : 422, "%s",
+                      status == TARE_NOMEM ? "no memory" : err.text);
+    }
+    exchange_finish(x);
+}
+
+void runs_read(void *ctx, struct store *s, struct exchange *list)
+{
+    struct server *sv = ctx;
+    if (list->route->run == runs_post) {
+        check_document(sv, list);
+        return;
+    }
+    if (list->route->run == runs_list)
+        answer_list(sv, s, list);
+    else
+        answer_document(sv, s, list);
+    exchange_finish(list);
+}
+
+static tare_status keep_one(struct store *s, struct exchange *x, tare_error *err)
+{
+    struct store_context c = {.project = x->project[0] ? x->project : NULL,
+                              .text = {x->body.data, x->body.len}};
+    bool added = false;
+    tare_status status = store_add_run(s, x->work, &c, &added, err);
+    if (status == TARE_OK) reply_json(x, added ? 201 : 200);
+    return status;
+}
+
+/* All of them in one transaction, or none. */
+static tare_status keep_all(struct store *s, struct exchange *list, tare_error *err)
+{
+    tare_status status = s->ops->begin(s, err);
+    if (status != TARE_OK) return status;
+    for (struct exchange *x = list; x && status == TARE_OK; x = x->next) status = keep_one(s, x, err);
+    tare_status end = s->ops->end(s, status == TARE_OK, status == TARE_OK ? err : NULL);
+    return status != TARE_OK ? status : end;
+}
+
+/* Kept already: the same document, or another one under the same id? */
+static void compare_kept(struct server *sv, struct store *s, struct exchange *x)
+{
+    tare_error err = TARE_ERROR_INIT;
+    struct buf kept = BUF_INIT;
+    bool ours = true;
+    const struct run *run = x->work;
+    tare_status status = TARE_OK;
+    if (x->project[0]) status = s->ops->in_project(s, run->id, x->project, &ours, &err);
+    if (status == TARE_OK && ours) status = store_document(s, run->id, &kept, &err);
+    if (status != TARE_OK)
+        store_failed(sv, x, &err);
+    else if (!ours || kept.len != x->body.len || memcmp(kept.data, x->body.data, kept.len) != 0)
+        reply_problem(x, 409, "another document has this id");
+    buf_release(&kept);
+}
+
+static void answer_kept(struct server *sv, struct store *s, struct exchange *x)
+{
+    const struct run *run = x->work;
+    if (x->reply.status == 200) compare_kept(sv, s, x);
+    if (x->reply.status > 201) return;
+    struct json j;
+    json_init(&j, &x->reply.body, JSON_STYLE_COMPACT);
+    json_object_begin(&j);
+    json_kv_string(&j, "id", run->id);
+    json_object_end(&j);
+    json_finish(&j, NULL);
+    if (x->reply.status == 201)
+        x->reply.extra = arena_printf(&x->arena, "Location: /api/v1/runs/%s\r\n", run->id);
+}
+
+/* One bad run must not take those beside it along: where all together fail, each is tried by itself. */
+void runs_commit(void *ctx, struct store *s, struct exchange *list)
+{
+    struct server *sv = ctx;
+    tare_error err = TARE_ERROR_INIT;
+    bool together = keep_all(s, list, &err) == TARE_OK;
+    atomic_fetch_add(&sv->commits, together);
+    for (struct exchange *x = list, *next; x; x = next) {
+        next = x->next;
+        x->next = NULL;
+        bool kept = together;
+        if (!together) {
+            err = (tare_error)TARE_ERROR_INIT;
+            kept = keep_all(s, x, &err) == TARE_OK;
+            atomic_fetch_add(&sv->commits, kept);
+        }
+        if (kept) {
+            atomic_fetch_add(&sv->committed, x->reply.status == 201);
+            answer_kept(sv, s, x);
+        } else {
+            store_failed(sv, x, &err);
+        }
+        forget_run(x);
+        exchange_finish(x);
+    }
+}

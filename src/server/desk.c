@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT
+ * desk.c - a queue and its threads. */
+#include "server/desk.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "core/mem.h"
+
+enum { DESK_THREADS_MAX = 8 };
+
+struct desk {
+    struct desk_options options;
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    struct exchange *first, *last;
+    unsigned waiting, n_threads, n_stores;
+    bool stop;
+    struct seat {
+        struct desk *desk;
+        struct store *store;
+        pthread_t thread;
+    } seats[DESK_THREADS_MAX];
+};
+
+/* NULL: stop. */
+static struct exchange *take(struct desk *d)
+{
+    pthread_mutex_lock(&d->lock);
+    while (!d->first && !d->stop) pthread_cond_wait(&d->more, &d->lock);
+    struct exchange *x = d->first;
+    if (x && !d->options.together) {
+        d->first = x->next;
+        x->next = NULL;
+        d->waiting--;
+    } else {
+        d->first = NULL;
+        d->waiting = 0;
+    }
+    if (!d->first) d->last = NULL;
+    pthread_mutex_unlock(&d->lock);
+    return x;
+}
+
+static void *sit(void *ctx)
+{
+    struct seat *seat = ctx;
+    const struct desk_options *o = &seat->desk->options;
+    struct exchange *x;
+    while ((x = take(seat->desk))) o->work(o->ctx, seat->store, x);
+    return NULL;
+}
+
+bool desk_put(struct desk *d, struct exchange *x)
+{
+    pthread_mutex_lock(&d->lock);
+    bool fits = d->waiting < d->options.waiting_max;
+    if (fits) {
+        x->next = NULL;
+        *(d->last ? &d->last->next : &d->first) = x;
+        d->last = x;
+        d->waiting++;
+    }
+    pthread_mutex_unlock(&d->lock);
+    if (fits) pthread_cond_signal(&d->more);
+    return fits;
+}
+
+static tare_status start(struct desk *d, tare_error *err)
+{
+    sigset_t all, was;
+    int rc = 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &was);
+    while (d->n_threads < d->options.threads && rc == 0) {
+        rc = pthread_create(&d->seats[d->n_threads].thread, NULL, sit, &d->seats[d->n_threads]);
+        if (rc == 0) d->n_threads++;
+    }
+    pthread_sigmask(SIG_SETMASK, &was, NULL);
+    errno = rc;
+    return rc ? error_errno(err, "no thread for the store") : TARE_OK;
+}
+
+tare_status desk_open(struct desk **out, const struct desk_options *o, tare_error *err)
+{
+    struct desk *d = mem_new(1, sizeof *d);
+    tare_status s = TARE_OK;
+    if (!d) return error_nomem(err, "a thread of the store");
+    d->options = *o;
+    if (d->options.threads > DESK_THREADS_MAX) d->options.threads = DESK_THREADS_MAX;
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->more, NULL);
+    for (; d->n_stores < d->options.threads && s == TARE_OK; d->n_stores += s == TARE_OK) {
+        struct seat *seat = &d->seats[d->n_stores];
+        seat->desk = d;
+        s = store_open(&seat->store, o->store, &(struct store_options){.create = true}, err);
+    }
+    if (s == TARE_OK) s = start(d, err);
+    if (s != TARE_OK) {
+        desk_close(d);
+        return s;
+    }
+    *out = d;
+    return TARE_OK;
+}
+
+void desk_close(struct desk *d)
+{
+    if (!d) return;
+    pthread_mutex_lock(&d->lock);
+    d->stop = true;
+    pthread_mutex_unlock(&d->lock);
+    pthread_cond_broadcast(&d->more);
+    for (unsigned i = 0; i < d->n_threads; i++) pthread_join(d->seats[i].thread, NULL);
+    for (unsigned i = 0; i < d->n_stores; i++) store_close(d->seats[i].store);
+    pthread_cond_destroy(&d->more);
+    pthread_mutex_destroy(&d->lock);
+    mem_free(d);
+}

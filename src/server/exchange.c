@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ * exchange.c - replies as handlers write them, and what the query says. */
+#include "server/exchange.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/json.h"
+
+static const struct {
+    unsigned status;
+    const char *reason;
+} reasons[] = {
+    {200, "OK"},
+    {201, "Created"},
+    {204, "No Content"},
+    {303, "See Other"},
+    {400, "Bad Request"},
+    {401, "Unauthorized"},
+    {403, "Forbidden"},
+    {404, "Not Found"},
+    {405, "Method Not Allowed"},
+    {408, "Request Timeout"},
+    {409, "Conflict"},
+    {413, "Content Too Large"},
+    {414, "URI Too Long"},
+    {415, "Unsupported Media Type"},
+    {417, "Expectation Failed"},
+    {421, "Misdirected Request"},
+    {422, "Unprocessable Content"},
+    {429, "Too Many Requests"},
+    {431, "Request Header Fields Too Large"},
+    {500, "Internal Server Error"},
+    {501, "Not Implemented"},
+    {503, "Service Unavailable"},
+    {505, "HTTP Version Not Supported"},
+    {507, "Insufficient Storage"},
+};
+
+const char *reply_reason(unsigned status)
+{
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (reasons[i].status == status) return reasons[i].reason;
+    return "Unknown";
+}
+
+void reply_json(struct exchange *x, unsigned status)
+{
+    x->reply.status = status;
+    x->reply.type = "application/json";
+}
+
+void reply_problem(struct exchange *x, unsigned status, const char *detail, ...)
+{
+    char text[600];
+    struct json j;
+    va_list ap;
+    va_start(ap, detail);
+    vsnprintf(text, sizeof text, detail, ap);
+    va_end(ap);
+    x->reply.status = status;
+    x->reply.type = "application/problem+json";
+    buf_clear(&x->reply.body);
+    json_init(&j, &x->reply.body, JSON_STYLE_COMPACT);
+    json_object_begin(&j);
+    json_kv_string(&j, "type", "about:blank");
+    json_kv_string(&j, "title", reply_reason(status));
+    json_kv_uint(&j, "status", status);
+    json_kv_string(&j, "detail", text);
+    json_kv_string(&j, "request", x->id);
+    json_object_end(&j);
+    json_finish(&j, NULL); /* where memory ran out the status alone goes out */
+}
+
+void reply_release(struct reply *r)
+{
+    buf_release(&r->body);
+    *r = (struct reply){.body = BUF_INIT};
+}
+
+/* ---- the query ---- */
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+/* n bytes at s, + and %xx decoded, once. */
+static tare_status decode(struct exchange *x, const char *s, size_t n, const char **out, tare_error *err)
+{
+    char *text = arena_new(&x->arena, n + 1, 1);
+    size_t used = 0;
+    if (!text) return error_nomem(err, "a query");
+    for (size_t i = 0; i < n; i++) {
+        char c = s[i] == '+' ? ' ' : s[i];
+        if (c == '%') {
+            int hi = n - i > 2 ? hex_digit(s[i + 1]) : -1;
+            int lo = n - i > 2 ? hex_digit(s[i + 2]) : -1;
+            if (hi < 0 || lo < 0 || (hi | lo) == 0)
+                return error_set(err, TARE_INVALID,
+                                 "the query has a %% that is followed by no two hex digits, or by 00");
+            c = (char)(hi * 16 + lo);
+            i += 2;
+        }
+        text[used++] = c;
+    }
+    *out = text;
+    return TARE_OK;
+}
+
+tare_status exchange_query(struct exchange *x, const char *name, const char **out, tare_error *err)
+{
+    size_t length = strlen(name);
+    *out = NULL;
+    for (const char *at = x->head.query; *at;) {
+        size_t n = strcspn(at, "&");
+        if (n > length && strncmp(at, name, length) == 0 && at[length] == '=')
+            return decode(x, at + length + 1, n - length - 1, out, err);
+        at += n + (at[n] == '&');
+    }
+    return TARE_OK;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ * exchange.h - one request and the reply to it: what handlers see of HTTP. A handler fills in the reply and returns, or
+ * holds it and hands the exchange to another thread, which calls exchange_finish(). It never sees the socket. */
+#ifndef SERVER_EXCHANGE_H
+#define SERVER_EXCHANGE_H
+
+#include "core/arena.h"
+#include "core/buf.h"
+#include "server/http_parse.h"
+
+enum { EXCHANGE_ID_SIZE = 17, EXCHANGE_PARAM_SIZE = 65, ADDRESS_SIZE = 16 };
+
+/* Who is at the other end: IPv6, IPv4 as ::ffff:a.b.c.d. */
+struct address {
+    uint8_t bytes[ADDRESS_SIZE];
+};
+
+struct reply {
+    unsigned status;  /* 0: none yet */
+    const char *type; /* of the body: a literal */
+    const char
+        *extra; /* more header lines, each with its CRLF; in the exchange's arena, or a literal; NULL: none */
+    struct buf body;
+};
+
+struct route;
+struct token;
+struct worker;
+struct conn;
+
+struct exchange {
+    struct http_head head;
+    struct buf body;
+    uint64_t body_max; /* what the route takes */
+    struct reply reply;
+    struct arena arena; /* for the handler: gone with the reply */
+    struct address peer;
+    char id[EXCHANGE_ID_SIZE];       /* the request's, told in replies and logs */
+    char param[EXCHANGE_PARAM_SIZE]; /* what stood for {id} in the path */
+    const struct route *route;
+    unsigned scopes;                   /* that the client has */
+    char project[EXCHANGE_PARAM_SIZE]; /* that it is bound to; "": all */
+    void *work;                        /* of whoever holds it */
+    struct exchange *next;             /* in that one's queue */
+    /* the loop's own */
+    struct worker *worker;
+    struct conn *conn;
+    uint64_t began_ns; /* the body's first byte could come from here on */
+    bool too_large, held;
+};
+
+/* The reply comes later, by exchange_finish() from any thread. */
+void exchange_hold(struct exchange *x);
+void exchange_finish(struct exchange *x);
+
+/* ---- replies ---- */
+
+const char *reply_reason(unsigned status); /* "Not Found" */
+void reply_json(struct exchange *x, unsigned status);
+/* Problem details of RFC 9457; `detail` must not tell of paths, SQL or versions. printf. */
+void reply_problem(struct exchange *x, unsigned status, const char *detail, ...)
+    __attribute__((format(printf, 3, 4)));
+void reply_release(struct reply *r);
+
+/* The value of a name in the query, decoded once into the arena; NULL: not there. TARE_INVALID: %-escapes that are
+ * none, or a NUL. */
+tare_status exchange_query(struct exchange *x, const char *name, const char **out, tare_error *err);
+
+#endif

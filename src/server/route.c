@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ * route.c - the table of routes, and the two that are answered from memory. */
+#include "server/route.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/json.h"
+
+static route_fn health, self;
+
+enum { RUN_BODY_MAX = 8 << 20 };
+
+/* clang-format off */
+const struct route route_table[] = {
+    {METHOD_GET,  "/healthz",          SCOPE_OPEN,   0,            RATE_READ,  health,    "says ok"},
+    {METHOD_GET,  "/api/v1/self",      SCOPE_READ,   0,            RATE_READ,  self,      "about itself"},
+    {METHOD_GET,  "/api/v1/runs",      SCOPE_READ,   0,            RATE_READ,  runs_list, "runs"},
+    {METHOD_POST, "/api/v1/runs",      SCOPE_INGEST, RUN_BODY_MAX, RATE_WRITE, runs_post, "keeps a run"},
+    {METHOD_GET,  "/api/v1/runs/{id}", SCOPE_READ,   0,            RATE_READ,  runs_get,  "one run"},
+    {METHOD_OTHER, NULL, 0, 0, RATE_NONE, NULL, NULL},
+};
+/* clang-format on */
+
+static bool is_id(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_';
+}
+
+/* Paths are compared as they were sent: nothing is decoded or tidied, so that there is one spelling of each. */
+static bool matches(const char *pattern, const char *path, char param[EXCHANGE_PARAM_SIZE])
+{
+    size_t n = 0;
+    for (; *pattern && *pattern != '{'; pattern++, path++)
+        if (*pattern != *path) return false;
+    if (!*pattern) return !*path;
+    for (; is_id(path[n]) && n < EXCHANGE_PARAM_SIZE - 1; n++) param[n] = path[n];
+    param[n] = 0;
+    return n > 0 && strcmp(path + n, strchr(pattern, '}') + 1) == 0;
+}
+
+const struct route *route_find(enum http_method method, const char *path, char param[EXCHANGE_PARAM_SIZE],
+                               unsigned *allowed)
+{
+    enum http_method as = method == METHOD_HEAD ? METHOD_GET : method;
+    *allowed = 0;
+    for (const struct route *r = route_table; r->path; r++) {
+        if (!matches(r->path, path, param)) continue;
+        if (r->method == as) return r;
+        *allowed |= 1u << r->method | (r->method == METHOD_GET ? 1u << METHOD_HEAD : 0u);
+    }
+    return NULL;
+}
+
+static void health(struct server *s, struct exchange *x)
+{
+    (void)s;
+    x->reply.status = 200;
+    x->reply.type = "text/plain";
+    buf_add(&x->reply.body, "ok\n", 3);
+}
+
+static void self(struct server *s, struct exchange *x)
+{
+    const struct loop_counts *n = loop_counts(s->loop);
+    struct json j;
+    reply_json(x, 200);
+    json_init(&j, &x->reply.body, JSON_STYLE_COMPACT);
+    json_object_begin(&j);
+    json_kv_string(&j, "version", TARE_VERSION);
+    json_kv_double(&j, "uptime_s", (double)instant_since(instant_now(), s->began).ns / 1e9);
+    json_kv_uint(&j, "threads", s->options.threads);
+    json_kv_uint(&j, "connections", atomic_load(&n->connections));
+    json_kv_uint(&j, "accepted", atomic_load(&n->accepted));
+    json_kv_uint(&j, "refused", atomic_load(&n->refused));
+    json_kv_uint(&j, "closed_by_deadline", atomic_load(&n->closed_by_deadline));
+    json_kv_uint(&j, "requests", atomic_load(&n->requests));
+    json_key(&j, "replies");
+    json_object_begin(&j);
+    for (int i = 2; i <= 5; i++) {
+        const char *const names[] = {"", "", "2xx", "3xx", "4xx", "5xx"};
+        json_kv_uint(&j, names[i], atomic_load(&n->replies[i]));
+    }
+    json_object_end(&j);
+    json_kv_uint(&j, "bytes_in", atomic_load(&n->bytes_in));
+    json_kv_uint(&j, "bytes_out", atomic_load(&n->bytes_out));
+    json_kv_uint(&j, "commits", atomic_load(&s->commits));
+    json_kv_uint(&j, "committed", atomic_load(&s->committed));
+    json_object_end(&j);
+    json_finish(&j, NULL);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * route.h - what the server answers: one row per method and path, each with the scope it asks for, the largest body it
+ * takes and how its requests are counted. What is in no row is 404; to add a route, add a row. */
+#ifndef SERVER_ROUTE_H
+#define SERVER_ROUTE_H
+
+#include "server/server.h"
+
+enum rate_class { RATE_NONE, RATE_READ, RATE_WRITE };
+
+typedef void route_fn(struct server *s, struct exchange *x);
+
+struct route {
+    enum http_method method;
+    const char *path; /* {id} stands for one part of letters, digits, - and _ */
+    unsigned scope;   /* enum scope */
+    uint64_t body_max;
+    enum rate_class rate;
+    route_fn *run;
+    const char *does;
+};
+
+extern const struct route route_table[]; /* the last one has path NULL */
+
+/* The row, and what stood for {id}. NULL: none; *allowed then has a bit for each method that the path has. */
+const struct route *route_find(enum http_method method, const char *path, char param[EXCHANGE_PARAM_SIZE],
+                               unsigned *allowed);
+
+/* api_runs.c */
+route_fn runs_list, runs_get, runs_post;
+desk_fn runs_read, runs_commit; /* the work of the readers and of the writer */
+
+#endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT
+ * server.c - who may come in, and the parts put together. Refusals are in order of cost, and say no more than they
+ * must. */
+#include "server/server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "core/file.h"
+#include "core/mem.h"
+#include "server/route.h"
+
+enum { READERS = 2, WAITING_MAX = 4096 };
+
+/* ---- admission ---- */
+
+static bool host_is(const char *host, const char *name)
+{
+    size_t n = strlen(name);
+    return strncasecmp(host, name, n) == 0 && (!host[n] || host[n] == ':');
+}
+
+/* A page of another site whose name was made to point here has that name in Host: DNS rebinding ends here. */
+static bool host_is_ours(const struct server *s, const char *host)
+{
+    static const char *const always[] = {"localhost", "127.0.0.1", "[::1]"};
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
+        if (host_is(host, always[i])) return true;
+    for (size_t i = 0; i < s->options.n_hosts; i++)
+        if (host_is(host, s->options.hosts[i])) return true;
+    return host_is(host, s->at_text);
+}
+
+/* What changes something must not come from a page of another origin. Programs send neither header. */
+static bool origin_is_ours(const struct exchange *x)
+{
+    const char *site = http_header(&x->head, "sec-fetch-site"), *origin = http_header(&x->head, "origin");
+    if (site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0) return false;
+    if (!origin) return true;
+    const char *host = strstr(origin, "://");
+    return host && strcasecmp(host + 3, x->head.host) == 0;
+}
+
+static bool is_safe(enum http_method m)
+{
+    return m == METHOD_GET || m == METHOD_HEAD;
+}
+
+/* False: answered with 429. */
+static bool may_take(struct server *s, struct exchange *x, const struct rate_limit *limit, const char *who)
+{
+    uint64_t wait = rate_take(s->rate, limit, who, strlen(who), clock_raw_ns());
+    if (!wait) return true;
+    reply_problem(x, 429, "too many requests");
+    x->reply.extra =
+        arena_printf(&x->arena, "Retry-After: %llu\r\n", (unsigned long long)(wait / 1000000000 + 1));
+    return false;
+}
+
+static bool address_may(struct server *s, struct exchange *x, const struct rate_limit *limit, char kind)
+{
+    struct address a = x->peer;
+    char who[2 + INET6_ADDRSTRLEN] = {kind, ' '};
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    if (memcmp(a.bytes, mapped, sizeof mapped) != 0) memset(a.bytes + 8, 0, 8); /* a network of IPv6 is one */
+    address_text(&a, who + 2);
+    return may_take(s, x, limit, who);
+}
+
+static void refuse_method(struct exchange *x, unsigned allowed)
+{
+    char names[80] = "";
+    size_t used = 0;
+    for (unsigned m = 1; m < METHODS; m++)
+        if (allowed >> m & 1)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                                     http_method_name((enum http_method)m));
+    reply_problem(x, 405, "this path has only: %s", names);
+    x->reply.extra = arena_printf(&x->arena, "Allow: %s\r\n", names);
+}
+
+static void refuse_stranger(struct server *s, struct exchange *x)
+{
+    if (!address_may(s, x, &s->failed_auth, 'f')) return;
+    reply_problem(x, 401, "a token is needed: Authorization: Bearer ...");
+    x->reply.extra = "WWW-Authenticate: Bearer realm=\"tare\"\r\n";
+}
+
+/* False: answered. */
+static bool is_authorized(struct server *s, struct exchange *x)
+{
+    struct grant grant;
+    const char *auth = http_header(&x->head, "authorization");
+    if (x->route->scope == SCOPE_OPEN) return true;
+    if (!auth || strncasecmp(auth, "Bearer ", 7) != 0 || !tokens_check(s->tokens, auth + 7, &grant)) {
+        refuse_stranger(s, x);
+        return false;
+    }
+    x->scopes = grant.scopes;
+    snprintf(x->project, sizeof x->project, "%s", grant.project);
+    if (!(grant.scopes & x->route->scope)) {
+        reply_problem(x, 403, "this token has not the scope that is needed");
+        return false;
+    }
+    char who[2 + sizeof grant.id] = {x->route->rate == RATE_WRITE ? 'w' : 'r', ' '};
+    memcpy(who + 2, grant.id, sizeof grant.id);
+    return may_take(s, x, &s->limit, who);
+}
+
+static bool is_json(const struct exchange *x)
+{
+    const char *type = http_header(&x->head, "content-type");
+    static const char json[] = "application/json";
+    return type && strncasecmp(type, json, sizeof json - 1) == 0 && strchr("; ", type[sizeof json - 1]);
+}
+
+static void admit(void *ctx, struct exchange *x)
+{
+    struct server *s = ctx;
+    unsigned allowed;
+    if (!host_is_ours(s, x->head.host)) {
+        reply_problem(x, 421, "this server is not called so (--allow-host)");
+        return;
+    }
+    if (!address_may(s, x, &s->limit, 'a')) return;
+    x->route = route_find(x->head.method, x->head.path, x->param, &allowed);
+    if (!x->route) {
+        if (allowed)
+            refuse_method(x, allowed);
+        else
+            reply_problem(x, 404, "there is nothing here");
+        return;
+    }
+    if (!is_safe(x->head.method) && !origin_is_ours(x)) {
+        reply_problem(x, 403, "requests of other sites are refused");
+        return;
+    }
+    if (!is_authorized(s, x)) return;
+    if (x->route->body_max && !is_json(x)) {
+        reply_problem(x, 415, "Content-Type: application/json is needed");
+        return;
+    }
+    x->body_max = x->route->body_max;
+}
+
+static void handle(void *ctx, struct exchange *x)
+{
+    x->route->run(ctx, x);
+}
+
+/* ---- data ---- */
+
+tare_status server_data_dir(const char *path, bool make, tare_error *err)
+{
+    struct stat st;
+    if (make && mkdir(path, 0700) < 0 && errno != EEXIST)
+        return error_errno(err, "%s: cannot make the folder of the data", path);
+    if (stat(path, &st) < 0) return error_errno(err, "%s: cannot be used as the folder of the data", path);
+    if (!S_ISDIR(st.st_mode)) return error_set(err, TARE_INVALID, "%s: is no folder", path);
+    if (st.st_mode & 077)
+        return error_set(err, TARE_INVALID, "%s: others may look into it (mode %03o): chmod 700 it first",
+                         path, (unsigned)st.st_mode & 0777);
+    return TARE_OK;
+}
+
+tare_status server_store_path(const char *data, struct buf *out, tare_error *err)
+{
+    buf_printf(out, "%s/%s", data, SERVER_STORE);
+    return buf_status(out, err);
+}
+
+/* ---- opening ---- */
+
+static tare_status open_parts(struct server *s, const char *store, tare_error *err)
+{
+    const struct server_options *o = &s->options;
+    struct desk_options readers = {
+        .store = store, .threads = READERS, .waiting_max = WAITING_MAX, .work = runs_read, .ctx = s};
+    struct desk_options writer = {.store = store,
+                                  .threads = 1,
+                                  .waiting_max = WAITING_MAX,
+                                  .together = true,
+                                  .work = runs_commit,
+                                  .ctx = s};
+    struct loop_options loop = {.at = o->at,
+                                .threads = o->threads,
+                                .connections_max = o->connections_max,
+                                .per_address_max = o->per_address_max,
+                                .times = LOOP_TIMES,
+                                .app = {s, admit, handle}};
+    tare_status status = tokens_open(&s->tokens, store, err);
+    if (status == TARE_OK) status = rate_open(&s->rate, err);
+    if (status == TARE_OK) status = desk_open(&s->readers, &readers, err);
+    if (status == TARE_OK) status = desk_open(&s->writer, &writer, err);
+    if (status == TARE_OK) status = loop_open(&s->loop, &loop, err);
+    return status;
+}
+
+static void name_address(struct server *s)
+{
+    struct address a = address_of(&s->options.at);
+    char text[INET6_ADDRSTRLEN];
+    address_text(&a, text);
+    snprintf(s->at_text, sizeof s->at_text, strchr(text, ':') ? "[%s]" : "%s", text);
+}
+
+tare_status server_open(struct server **out, const struct server_options *o, tare_error *err)
+{
+    struct buf store = BUF_INIT;
+    tare_status status = server_data_dir(o->data, true, err);
+    if (status == TARE_OK && !http_available())
+        return error_set(err, TARE_UNSUPPORTED,
+                         "this tare was built without llhttp: no server (`make deps`, then `make`)");
+    if (status == TARE_OK) status = server_store_path(o->data, &store, err);
+    struct server *s = status == TARE_OK ? mem_new(1, sizeof *s) : NULL;
+    if (status == TARE_OK && !s) status = error_nomem(err, "the server");
+    if (status == TARE_OK) {
+        s->options = *o;
+        s->limit = (struct rate_limit){o->rate_per_s, o->rate_per_s * 2};
+        s->failed_auth = (struct rate_limit){32.0 / 60, 32};
+        s->began = instant_now();
+        name_address(s);
+        status = open_parts(s, store.data, err);
+    }
+    buf_release(&store);
+    if (status != TARE_OK) {
+        server_close(s);
+        return status;
+    }
+    *out = s;
+    return TARE_OK;
+}
+
+void server_stop(struct server *s)
+{
+    loop_stop(s->loop);
+}
+
+/* The loop first: it waits for what the desks hold. */
+void server_close(struct server *s)
+{
+    if (!s) return;
+    loop_close(s->loop);
+    desk_close(s->readers);
+    desk_close(s->writer);
+    rate_close(s->rate);
+    tokens_close(s->tokens);
+    mem_free(s);
+}
