@@ -112,47 +112,59 @@ tare_status read_job_run(const struct read_job *job, enum read_way way, const ch
 
 /* ---- many files ---- */
 
-struct heap {
-    struct small_file *files;
-    size_t n;
-    atomic_size_t next;
-};
-
-static int read_small(int fd, struct small_file *f)
+int small_open(struct small_file *f)
 {
     struct stat st;
-    if (fstat(fd, &st) < 0) return errno;
-    if (S_ISDIR(st.st_mode)) return EISDIR;
-    if (!S_ISREG(st.st_mode)) return SMALL_IS_NO_FILE;
-    size_t want = (size_t)st.st_size;
-    f->data = mem_new(want, 1);
-    if (!f->data) return ENOMEM;
-    while (f->n < want) {
-        ssize_t n = pread(fd, f->data + f->n, want - f->n, (off_t)f->n);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return errno;
-        if (n == 0) return SMALL_WAS_CUT;
-        f->n += (size_t)n;
-    }
-    return 0;
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer does not hold us */
+    if (fd < 0 || fstat(fd, &st) < 0)
+        f->failed = errno;
+    else if (S_ISDIR(st.st_mode))
+        f->failed = EISDIR;
+    else if (!S_ISREG(st.st_mode))
+        f->failed = SMALL_IS_NO_FILE;
+    else if (!(f->data = mem_new((size_t)st.st_size, 1)))
+        f->failed = ENOMEM;
+    else
+        f->size = (size_t)st.st_size;
+    if (!f->failed) return fd;
+    if (fd >= 0) close(fd);
+    return -1;
 }
 
-static void *read_next(void *ctx)
+void small_finish(struct small_file *f, int fd)
 {
-    struct heap *h = ctx;
+    while (f->n < f->size && !f->failed) {
+        ssize_t n = pread(fd, f->data + f->n, f->size - f->n, (off_t)f->n);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) f->failed = errno;
+        if (n == 0) f->failed = SMALL_WAS_CUT;
+        if (n > 0) f->n += (size_t)n;
+    }
+    close(fd);
+}
+
+void *small_by_thread(void *heap)
+{
+    struct small_heap *h = heap;
     size_t i;
     while ((i = atomic_fetch_add(&h->next, 1)) < h->n) {
-        struct small_file *f = &h->files[i];
-        int fd =
-            open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer does not hold us */
-        f->failed = fd < 0 ? errno : read_small(fd, f);
-        if (fd >= 0) close(fd);
+        int fd = small_open(&h->files[i]);
+        if (fd >= 0) small_finish(&h->files[i], fd);
     }
     return NULL;
 }
 
-void small_files_read(struct small_file *files, size_t n, unsigned threads)
+/* Four rings: while one waits, the files of the others are opened. */
+void small_files_read(struct small_file *files, size_t n, unsigned at_a_time)
 {
-    struct heap h = {.files = files, .n = n};
-    in_threads(read_next, &h, n < threads ? (unsigned)n : threads);
+    enum { RINGS = 4 };
+    char why[URING_WHY];
+    struct small_heap h = {.files = files, .n = n};
+    if (n < at_a_time) at_a_time = (unsigned)n;
+    if (at_a_time < SMALL_TOGETHER || uring_refused(why)) {
+        in_threads(small_by_thread, &h, at_a_time);
+        return;
+    }
+    h.together = at_a_time / RINGS < READ_DEPTH_MAX ? at_a_time / RINGS : READ_DEPTH_MAX;
+    in_threads(small_by_uring, &h, RINGS);
 }

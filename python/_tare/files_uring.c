@@ -34,7 +34,7 @@ static void uring_close(struct uring *u)
     if (u->fd >= 0) close(u->fd);
 }
 
-/* 0, or errno. */
+/* 0, or errno. Without a piece there are no buffers: requests bring their own. */
 static int uring_open(struct uring *u, unsigned depth, size_t piece)
 {
     *u = (struct uring){.rings = MAP_FAILED, .slots = MAP_FAILED, .entries = MAP_FAILED};
@@ -51,8 +51,9 @@ static int uring_open(struct uring *u, unsigned depth, size_t piece)
     void *entries = mmap(NULL, u->entries_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, u->fd,
                          IORING_OFF_SQES);
     u->entries = entries;
-    u->slots = mmap(NULL, u->slots_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return u->rings == MAP_FAILED || entries == MAP_FAILED || u->slots == MAP_FAILED ? errno : 0;
+    if (piece) u->slots = mmap(NULL, u->slots_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool none = piece && u->slots == MAP_FAILED;
+    return u->rings == MAP_FAILED || entries == MAP_FAILED || none ? errno : 0;
 }
 
 bool uring_refused(char why[static URING_WHY])
@@ -67,28 +68,34 @@ bool uring_refused(char why[static URING_WHY])
     return true;
 }
 
-/* The request for the piece at byte `at` of the job, into buffer `slot`. */
-static void uring_ask(struct uring *u, const struct read_job *job, unsigned slot, size_t at)
+/* A request in the queue, to be told with the next turn; it is filled in but for its kind. */
+static void uring_put(struct uring *u, struct io_uring_sqe what)
 {
     _Atomic unsigned *tail = ring_word(u, u->p.sq_off.tail);
     unsigned t = atomic_load_explicit(tail, memory_order_relaxed);
     unsigned i = t & *ring_word(u, u->p.sq_off.ring_mask);
-    size_t n = (read_piece_size(job, at) + READ_ALIGN - 1) / READ_ALIGN * READ_ALIGN;
-    u->entries[i] = (struct io_uring_sqe){.opcode = IORING_OP_READ,
-                                          .fd = job->fd,
-                                          .off = job->offset + at,
-                                          .addr = (uintptr_t)(u->slots + slot * job->piece),
-                                          .len = (unsigned)n,
-                                          .user_data = slot};
+    what.opcode = IORING_OP_READ;
+    u->entries[i] = what;
     ring_word(u, u->p.sq_off.array)[i] = i;
     atomic_store_explicit(tail, t + 1, memory_order_release);
     u->waiting++;
 }
 
-/* Tells the kernel and waits for one answer at least. 0, or errno. */
-static int uring_turn(struct uring *u)
+/* The request for the piece at byte `at` of the job, into buffer `slot`. */
+static void uring_ask(struct uring *u, const struct read_job *job, unsigned slot, size_t at)
 {
-    long n = syscall(__NR_io_uring_enter, u->fd, u->waiting, 1, IORING_ENTER_GETEVENTS, NULL, 0);
+    size_t n = (read_piece_size(job, at) + READ_ALIGN - 1) / READ_ALIGN * READ_ALIGN;
+    uring_put(u, (struct io_uring_sqe){.fd = job->fd,
+                                       .off = job->offset + at,
+                                       .addr = (uintptr_t)(u->slots + slot * job->piece),
+                                       .len = (unsigned)n,
+                                       .user_data = slot});
+}
+
+/* Tells the kernel and waits for so many answers. 0, or errno. */
+static int uring_turn(struct uring *u, unsigned answers)
+{
+    long n = syscall(__NR_io_uring_enter, u->fd, u->waiting, answers, IORING_ENTER_GETEVENTS, NULL, 0);
     if (n < 0) return errno == EINTR || errno == EAGAIN || errno == EBUSY ? 0 : errno;
     u->waiting -= (unsigned)n;
     return 0;
@@ -165,14 +172,91 @@ tare_status uring_read(const struct read_job *job, const char *name, tare_error 
         r.open++;
     }
     while (r.open > 0 && s == TARE_OK && error == 0) {
-        error = uring_turn(&r.u);
+        error = uring_turn(&r.u, 1);
         s = uring_answers(&r, job, name, err);
     }
     r.next = job->n;
-    while (s < 0 && r.open > 0 && uring_turn(&r.u) == 0) uring_answers(&r, job, name, NULL);
+    while (s < 0 && r.open > 0 && uring_turn(&r.u, 1) == 0) uring_answers(&r, job, name, NULL);
     if (r.open > 0)
         r.u.slots = MAP_FAILED; /* the kernel may still write there: never anybody else's memory */
     uring_close(&r.u);
     errno = error;
     return error && s == TARE_OK ? error_errno(err, "%s: io_uring", name) : s;
+}
+
+/* ---- many files ---- */
+
+struct small_batch {
+    struct small_file *files; /* those of the heap from here on */
+    int fd[READ_DEPTH_MAX];   /* -1: not asked for, or it has its answer */
+    unsigned n, open;
+};
+
+/* Opens them and puts a request for each into the queue. Empty ones need none. */
+static void small_ask(struct uring *u, struct small_batch *b)
+{
+    enum { MOST = 1 << 30 }; /* the rest is read later */
+    for (unsigned i = 0; i < b->n; i++) {
+        struct small_file *f = &b->files[i];
+        b->fd[i] = small_open(f);
+        if (b->fd[i] < 0) continue;
+        if (f->size == 0) {
+            small_finish(f, b->fd[i]);
+            b->fd[i] = -1;
+            continue;
+        }
+        uring_put(u, (struct io_uring_sqe){.fd = b->fd[i],
+                                           .addr = (uintptr_t)f->data,
+                                           .len = f->size < MOST ? (unsigned)f->size : MOST,
+                                           .user_data = i});
+        b->open++;
+    }
+}
+
+/* An answer that is short or failed is no matter: what is missing is asked for again, and then it is told. */
+static void small_answers(struct uring *u, struct small_batch *b)
+{
+    _Atomic unsigned *head = ring_word(u, u->p.cq_off.head);
+    const struct io_uring_cqe *answers = (const void *)(u->rings + u->p.cq_off.cqes);
+    unsigned h = atomic_load_explicit(head, memory_order_relaxed),
+             mask = *ring_word(u, u->p.cq_off.ring_mask);
+    for (; h != atomic_load_explicit(ring_word(u, u->p.cq_off.tail), memory_order_acquire); h++) {
+        const struct io_uring_cqe *c = &answers[h & mask];
+        struct small_file *f = &b->files[c->user_data];
+        if (c->res > 0) f->n = (size_t)c->res;
+        small_finish(f, b->fd[c->user_data]);
+        b->fd[c->user_data] = -1;
+        b->open--;
+    }
+    atomic_store_explicit(head, h, memory_order_release);
+}
+
+/* No answer will come: the kernel may still write into their memory, which is left to it for good. */
+static void small_give_up(struct small_batch *b, int error)
+{
+    for (unsigned i = 0; i < b->n; i++) {
+        if (b->fd[i] < 0) continue;
+        close(b->fd[i]);
+        b->files[i].data = NULL;
+        b->files[i].failed = error;
+    }
+}
+
+void *small_by_uring(void *heap)
+{
+    struct small_heap *h = heap;
+    struct uring u;
+    int error = uring_open(&u, h->together, 0);
+    for (size_t at; !error && (at = atomic_fetch_add(&h->next, h->together)) < h->n;) {
+        struct small_batch b = {.files = h->files + at};
+        b.n = h->n - at < h->together ? (unsigned)(h->n - at) : h->together;
+        small_ask(&u, &b);
+        while (b.open > 0 && !error) {
+            error = uring_turn(&u, b.open);
+            small_answers(&u, &b);
+        }
+        if (b.open > 0) small_give_up(&b, error);
+    }
+    uring_close(&u);
+    return error ? small_by_thread(heap) : NULL;
 }

@@ -331,7 +331,7 @@ static PyMethodDef functions[] = {
     {"file_read", (PyCFunction)(void (*)(void))read_range, METH_VARARGS | METH_KEYWORDS,
      "file_read(fd, offset, n, way, name, depth=8, piece=1 MiB): bytes; way: read, threads, direct, uring"},
     {"files_read", read_many, METH_VARARGS,
-     "files_read(paths as bytes, threads): bytes of each, or a number: an errno, -1 no regular file, -2 cut"},
+     "files_read(paths as bytes, at a time): bytes of each, or a number: an errno, -1 no regular file, -2 cut"},
     {"pack", pack, METH_VARARGS, "pack(codec, level, buffer): bytes"},
     {"unpack", unpack, METH_VARARGS, "unpack(codec, buffer, n): exactly n bytes"},
     {"stored_head", head_of, METH_VARARGS, "stored_head(codec, kind, raw, packed): the head of a stored file"},

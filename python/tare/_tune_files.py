@@ -29,7 +29,7 @@ PART = 8 * MIB  # of a file that is measured part by part: more than the kernel 
 PROBE_S = 2.0  # for choosing
 DEPTH, PIECE = 8, MIB
 CHUNK = 8 * MIB
-FILES_AHEAD = 512
+FILES_AHEAD, FILES_AT_A_TIME = 512, 128
 WAYS = {"threads": False, "direct": True, "uring": True}  # and whether it goes past the page cache
 _proved: dict[int, tuple[str, str]] = {}  # by device: a way that was confirmed there, and how
 
@@ -254,12 +254,12 @@ class Reader:
         return data.encode(self.encoding) if self.encoding else data
 
     def prefetch(self, paths: Iterable[Any], threads: int | None = None) -> Iterator[tuple[Any, bytes]]:
-        """(path, its bytes) in order, many read at a time and ahead of their use. What cannot be read is raised in its place."""
+        """(path, its bytes) in order, `threads` of them read at a time and ahead of their use. What cannot be read is raised in its place."""
         left, total, begun = iter(paths), 0, time.perf_counter()
         seen = list(itertools.islice(left, 32))
         before = resident_share(seen)
         if threads is None:
-            threads = 32 if before is None or before < 0.9 else min(4, len(os.sched_getaffinity(0)))
+            threads = FILES_AT_A_TIME if before is None or before < 0.9 else min(4, len(os.sched_getaffinity(0)))
         windows = in_windows(itertools.chain(seen, left), FILES_AHEAD)
         with futures.ThreadPoolExecutor(2, "tare-read") as ahead:  # two, so that there is no pause between windows
             waiting: list[tuple[list, futures.Future]] = []
@@ -274,7 +274,7 @@ class Reader:
                         raise _small_error(data, path)
                     total += len(data)
                     yield path, data
-        self.last = _stamp(total, time.perf_counter() - begun, f"{threads} threads", before, resident_share(seen))
+        self.last = _stamp(total, time.perf_counter() - begun, f"{threads} files at a time", before, resident_share(seen))
 
     def _stamp(self, file: _Open, n: int, begun: float, before: float | None) -> None:
         took = time.perf_counter() - begun

@@ -208,6 +208,24 @@ def test_prefetch_gives_all_in_order_and_errors_in_their_place(io, tmp_path):
     assert list(reader.prefetch([])) == []
 
 
+@pytest.mark.parametrize("at_a_time", [0, 1, 8, 16, 17, 128, 1000])
+def test_many_files_in_every_way(tmp_path, at_a_time):
+    os.mkfifo(tmp_path / "pipe")
+    paths = [write(tmp_path / f"{i}", i * 977 % 9001) for i in range(300)] + [tmp_path, tmp_path / "missing", tmp_path / "pipe", write(tmp_path / "big", 3 * MIB)]
+    random.Random(at_a_time).shuffle(paths)
+    want = [path.read_bytes() if path.is_file() else {"missing": 2, "pipe": -1}.get(path.name, 21) for path in paths]
+    for path in paths:
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(2):  # cold, where the file system lets it, and warm
+        assert low.files_read([os.fsencode(path) for path in paths], at_a_time) == want
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert low.files_read([], at_a_time) == [] and low.files_read([os.fsencode(paths[want.index(2)])] * 40, at_a_time) == [2] * 40
+
+
 # ---- storing ----
 
 DATA = [
