@@ -51,7 +51,8 @@ static int uring_open(struct uring *u, unsigned depth, size_t piece)
     void *entries = mmap(NULL, u->entries_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, u->fd,
                          IORING_OFF_SQES);
     u->entries = entries;
-    if (piece) u->slots = mmap(NULL, u->slots_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (piece)
+        u->slots = mmap(NULL, u->slots_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     bool none = piece && u->slots == MAP_FAILED;
     return u->rings == MAP_FAILED || entries == MAP_FAILED || none ? errno : 0;
 }

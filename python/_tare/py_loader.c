@@ -104,7 +104,7 @@ static int read_call(PyObject *args, const char *format, struct loader_pipeline 
 static PyObject *predict(PyObject *Py_UNUSED(self), PyObject *args)
 {
     struct loader_pipeline p;
-    struct loader_choice c;
+    struct loader_choice c = {0};
     struct loader_rate r;
     tare_error err = TARE_ERROR_INIT;
     if (read_call(args, "Osn:loader_predict", &p, &c) < 0) return NULL;
@@ -115,7 +115,7 @@ static PyObject *predict(PyObject *Py_UNUSED(self), PyObject *args)
 static PyObject *plan(PyObject *Py_UNUSED(self), PyObject *args)
 {
     struct loader_pipeline p;
-    struct loader_choice now;
+    struct loader_choice now = {0};
     struct loader_plan r;
     tare_error err = TARE_ERROR_INIT;
     if (read_call(args, "Osn:loader_plan", &p, &now) < 0) return NULL;
