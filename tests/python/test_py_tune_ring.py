@@ -5,6 +5,7 @@ RING_BATCHES (default 3000) batches go through it while workers are killed; `mak
 import ctypes
 import gc
 import importlib.util
+import multiprocessing
 import os
 import random
 import signal
@@ -54,8 +55,10 @@ def nothing_left():
     before = set(os.listdir("/dev/shm"))
     yield
     gc.collect()
-    assert not [p for p in descendants() if "tare-ring" in open(f"/proc/{p}/comm").read()]
-    assert not list(descendants()), "workers are left"
+    until = time.monotonic() + 60  # a busy machine takes its time to end what was killed
+    while multiprocessing.active_children() or list(descendants()):
+        assert time.monotonic() < until, "workers are left"
+        time.sleep(0.02)
     assert set(os.listdir("/dev/shm")) - before == set() and "tare-ring" not in open("/proc/self/maps").read()
 
 
