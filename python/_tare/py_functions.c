@@ -266,20 +266,46 @@ static PyObject *nothing(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(argument
 
 static PyObject *children; /* list of (event, first argument or None) */
 
+static void child_note(const char *event, PyObject *args)
+{
+    bool has = args && PyTuple_Check(args) && PyTuple_GET_SIZE(args) > 0;
+    PyObject *row = Py_BuildValue("sO", event, has ? PyTuple_GET_ITEM(args, 0) : Py_None);
+    if (!row || PyList_Append(children, row) < 0) PyErr_Clear();
+    Py_XDECREF(row);
+}
+
 /* A hook in C, because one in Python would be seen by fast=True, and be slow where a program asks for id() a lot. */
 static int child_heard(const char *event, PyObject *args, void *Py_UNUSED(none))
 {
     static const char *const events[] = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn",
                                          "os.system"};
     if (event[0] != 's' && event[0] != 'o') return 0;
-    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
-        if (strcmp(event, events[i]) != 0) continue;
-        bool has = args && PyTuple_Check(args) && PyTuple_GET_SIZE(args) > 0;
-        PyObject *row = Py_BuildValue("sO", event, has ? PyTuple_GET_ITEM(args, 0) : Py_None);
-        if (!row || PyList_Append(children, row) < 0) PyErr_Clear();
-        Py_XDECREF(row);
-    }
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++)
+        if (strcmp(event, events[i]) == 0) child_note(event, args);
     return 0;
+}
+
+static PyObject *fork_exec; /* Python's own */
+
+static PyObject *fork_exec_heard(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    child_note("fork_exec", args);
+    return PyObject_CallObject(fork_exec, args);
+}
+
+/* What multiprocessing spawns has no audit event: its way to the kernel is led past here, under the same name. Without
+ * such a module it starts none. */
+static void hear_fork_exec(void)
+{
+    static PyMethodDef heard = {"fork_exec", fork_exec_heard, METH_VARARGS, NULL};
+    PyObject *module = PyImport_ImportModule("_posixsubprocess");
+    PyObject *name = module ? PyModule_GetNameObject(module) : NULL;
+    PyObject *ours = name ? PyCFunction_NewEx(&heard, NULL, name) : NULL;
+    fork_exec = ours ? PyObject_GetAttrString(module, "fork_exec") : NULL;
+    if (!fork_exec || PyObject_SetAttrString(module, "fork_exec", ours) < 0) PyErr_Clear();
+    Py_XDECREF(ours);
+    Py_XDECREF(name);
+    Py_XDECREF(module);
 }
 
 static PyObject *functions_children(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
@@ -287,6 +313,7 @@ static PyObject *functions_children(PyObject *Py_UNUSED(self), PyObject *Py_UNUS
     if (!children) {
         if (!(children = PyList_New(0))) return NULL;
         if (PySys_AddAuditHook(child_heard, NULL) < 0) return NULL;
+        hear_fork_exec();
     }
     return Py_NewRef(children);
 }

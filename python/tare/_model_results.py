@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from typing import Any, Iterable
 
 from tare import _answers, _command
-from tare._run import Case, Run, load, written
+from tare._run import Case, Run, load, named, written
 from tare._tare import in_column
 from tare._unknown import Unknown
 
@@ -137,21 +137,26 @@ def detect_regressions(baseline: Any, current: Any, *, force: bool = False, fail
     time, can be told from noise between runs. With fewer the verdict is "unverified": such metrics are listed only where the two
     runs' own intervals already lie apart, and say so."""
     with ExitStack() as files:
-        sides = [*_side("--base", baseline, files), *_side("--new", current, files)]
+        written_runs: list[tuple[str, Any]] = []
+        sides = [word for flag, side in (("--base", baseline), ("--new", current)) for word in _side(flag, side, files, written_runs)]
         limits = [word for limit in fail_on for word in ("--fail-on", limit)]
         said = _command.call("compare", *sides, *limits, *["--force"] * force, "--json", "--no-save", "--no-history")
-    comparison = json.loads(said)
+    comparison = json.loads(named(said, written_runs))
     if comparison["verdict"] in ("unverified", "inconclusive"):
         notes = [note["text"] for note in comparison["notes"] if note["id"] == comparison["verdict"]]
         warnings.warn(": ".join(["detect_regressions", comparison["verdict"], *notes]), RuntimeWarning, stacklevel=2)
     return _regressions(comparison)
 
 
-def _side(flag: str, side: Any, files: ExitStack) -> list[str]:
-    """The options that name a side's runs; what is no file yet is one for as long as `files` is open."""
+def _side(flag: str, side: Any, files: ExitStack, made: list[tuple[str, Any]]) -> list[str]:
+    """The options that name a side's runs; what is no file yet is one, in `made`, for as long as `files` is open."""
     out: list[str] = []
     for run in side if isinstance(side, (list, tuple)) else [side]:
-        path = run if isinstance(run, (str, os.PathLike)) else files.enter_context(written(getattr(run, "run", run)))[0]
+        path = run
+        if not isinstance(run, (str, os.PathLike)):
+            run = getattr(run, "run", run)
+            (path,) = files.enter_context(written(run))
+            made.append((path, run))
         out += [flag, os.fspath(path)]
     return out
 

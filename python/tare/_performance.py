@@ -418,14 +418,18 @@ class PerformanceProfiler:
         grown = max(readings) - start if known(start) else 0
         if known(pss) and pss * MB < grown:  # what the block took is its own: the reading is of before or after
             pss = Unknown("process.memory.pss: not read near the peak of this block")
+        peak = max(readings + [mark_after] * exact) / MB if readings or exact else why
+        tree = seen.peak("process.memory.rss", 1 / MB)
+        if known(tree) and known(peak):  # sampled; the mark of the process itself is not, and it is one of them
+            tree = max(tree, peak)
         return MemoryMetrics(
-            peak_ram_mb=max(readings + [mark_after] * exact) / MB if readings or exact else why,
+            peak_ram_mb=peak,
             peak_is_exact=exact,
             start_ram_mb=start / MB if known(start) else why,
             end_ram_mb=end / MB if known(end) else why,
             growth_mb=(end - start) / MB if known(start) and known(end) else why,
             average_ram_mb=seen.mean("self.memory.rss", 1 / MB),
-            peak_tree_ram_mb=seen.peak("process.memory.rss", 1 / MB),
+            peak_tree_ram_mb=tree,
             peak_pss_mb=pss,
             peak_swap_mb=seen.peak("process.memory.swap", 1 / MB),
             peak_gpu_mb=seen.most("gpu.memory.process", 1 / MB),

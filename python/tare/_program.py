@@ -147,26 +147,34 @@ def _show(command, profile, options):
     return 0
 
 
-def _pool_workers():
-    """How many processes multiprocessing has started, by whatever way; it counts them for their names."""
-    counter = getattr(sys.modules.get("multiprocessing.process"), "_process_counter", None)
-    found = re.search(r"\d+", repr(counter)) if counter else None
-    return int(found.group()) - 1 if found else 0
+_SPAWNED = re.compile(r"from multiprocessing\.(spawn|resource_tracker|forkserver) import")
+
+
+def _spawned(argv):
+    """What multiprocessing starts with these words: spawn, resource_tracker, forkserver; None: it was not multiprocessing."""
+    found = (_SPAWNED.match(os.fsdecode(word)) for word in argv if isinstance(word, (str, bytes)))
+    return next((one[1] for one in found if one), None)
 
 
 def _started(events):
-    """(how many processes the program has started, {name: how many}); those that are copies of this one have no name."""
-    forks, names, before = 0, {}, None
+    """(how many processes the program has started, {name: how many}, there are more); those that are copies of this one have no name."""
+    copies, names, before, more = 0, {}, None, False
     for event, what in events:
-        if event in ("os.fork", "os.forkpty"):
-            forks += 1
+        name = None
+        if event == "fork_exec":
+            name = _spawned(what)
+            copies += name == "spawn"
+            name = None if name == "spawn" else name
+            more |= name == "forkserver"  # which starts the workers in our place
+        elif event in ("os.fork", "os.forkpty"):
+            copies += 1
         elif (event, before) != ("os.posix_spawn", ("subprocess.Popen", what)):  # that is how Popen started it
             path = "sh" if event == "os.system" else what
             name = os.path.basename(os.fsdecode(path)) if isinstance(path, (str, bytes, os.PathLike)) else repr(path)
+        if name:
             names[name] = names.get(name, 0) + 1
         before = event, what
-    workers = _pool_workers()  # forked ones are in both numbers, spawned ones in this alone
-    return max(forks, workers) + sum(names.values()), names, 0 < forks != workers > 0
+    return copies + sum(names.values()), names, more
 
 
 def _tell_of_children(events):
@@ -174,8 +182,8 @@ def _tell_of_children(events):
     if not n:
         return
     listed = ", ".join(name if times == 1 else f"{times} {name}" for name, times in names.items())
-    print(f"tare: {'at least ' if more else ''}{n} child process{'es' if n > 1 else ''} of this program{f' ({listed})' if listed else ''}: not in this profile, "
-          "only the first process is", file=sys.stderr)
+    print(f"tare: {n} child process{'es' if n > 1 else ''} of this program{f' ({listed})' if listed else ''}"
+          f"{', and those that the fork server started' if more else ''}: not in this profile, only the first process is", file=sys.stderr)
 
 
 def _options(command, argv):

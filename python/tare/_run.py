@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from contextlib import contextmanager
-from typing import Any, Iterator
+from typing import Any, Iterable, Iterator
 
 from tare import _answers, _command
 from tare._tare import save_run
@@ -204,20 +205,39 @@ class Run:
     def compare(self, baseline: Run | str | os.PathLike[str], *options: str) -> str:
         """What `tare compare` says about this run against another Run or a path."""
         base = baseline if isinstance(baseline, Run) else load(baseline)
-        with written(base, self) as (old, new):
-            return _command.call("compare", old, new, *options)
+        with written(base, self) as paths:
+            return named(_command.call("compare", *paths, *options), zip(paths, (base, self)))
 
     def ask(self, command: str, *options: str) -> str:
         """What a command of `tare` says of it."""
-        with written(self) as (path,):
-            return _command.call(command, path, *options)
+        with written(self) as paths:
+            return named(_command.call(command, *paths, *options), zip(paths, (self,)))
 
 
 @contextmanager
 def written(*runs: Run) -> Iterator[list[str]]:
-    """Runs as files for as long as a command reads them: their paths."""
+    """Runs as files for as long as a command reads them: their paths. What was saved, and is still there, is its own."""
     with tempfile.TemporaryDirectory(prefix="tare-") as folder:
-        yield [_answers.write_text(os.path.join(folder, f"run-{n}.json"), run.to_json()) for n, run in enumerate(runs)]
+        yield [_kept(run) or _answers.write_text(os.path.join(folder, f"run-{n}.json"), run.to_json()) for n, run in enumerate(runs)]
+
+
+def _kept(run: Run) -> str | None:
+    try:
+        with open(run.path or "", encoding="utf-8") as file:
+            return run.path if json.load(file) == run._document else None
+    except (OSError, ValueError):
+        return None
+
+
+def named(answer: str, written: Iterable[tuple[str, Run]]) -> str:
+    """A command's answer without the paths that were there for it alone: such a run is called by its subject and its time, and how to ask
+    again is left out."""
+    for path, run in written:
+        if path != run.path:
+            answer = answer.replace(path, f"{run.subject} of {run._document['created'][:19]}")
+            answer = re.sub(r"^again .*\n?", "", answer, flags=re.MULTILINE)
+            answer = re.sub(r'("reproduce": )"(?:[^"\\]|\\.)*"', r"\1null", answer)
+    return answer
 
 
 def merged(runs: list[Run]) -> Run:

@@ -100,6 +100,18 @@ class Blocks(unittest.TestCase):
         self.assertGreaterEqual(slept.wall_time_s, 0.05)
         self.assertLess(slept.thread_cpu_time_s, 0.5 * slept.wall_time_s)
 
+    def test_a_tree_holds_what_its_process_held(self):
+        """A peak between two samples is in the kernel's mark of the process, which is one of the tree."""
+        p = tare.PerformanceProfiler(memory_interval=0.3)
+        with p.profile("peak"):
+            wait_samples(2)
+            block = bytearray(200 << 20)
+            block[::4096] = b"x" * len(block[::4096])
+            del block
+            wait_samples(2)
+        m = p.get_metrics().memory
+        self.assertGreaterEqual(m.peak_tree_ram_mb, m.peak_ram_mb)
+
     @keeps_freed
     def test_a_peak_that_is_gone_at_the_end_is_seen(self):
         p = tare.PerformanceProfiler(memory_interval=0.01, detailed_memory=True)

@@ -420,6 +420,22 @@ def test_documents_of_tare_bench_are_valid_and_compare(python, tare, validator, 
     assert json.loads(done.stdout)["schema"].startswith("tare.comparison/")
 
 
+def test_runs_that_are_no_files_are_compared_by_name(python, tmp_path):
+    """What the command read was a file for a moment only: nobody is told its path."""
+    done = python("""
+        import json, tare
+        def f(): sum(range(1000))
+        a, b = (tare.bench(f, max_runs=20) for _ in range(2))
+        text, document = b.compare(a), b.compare(a, "--json")
+        found = tare.detect_regressions(a, b, force=True).comparison
+        print("/tare-" in text + document + json.dumps(found), "again" in text, json.loads(document)["reproduce"])
+        print(f"base       {a.subject} of {a.to_dict()['created'][:19]}" in text)
+        path = a.save("kept", history=False)
+        print(path in b.compare(a), path in b.compare(path))
+    """)
+    assert done.stdout.splitlines() == ["False False None", "True", "True True"]
+
+
 @pytest.fixture(scope="session")
 def validator(root):
     """validator(document): fails unless the document holds to the schema in the repository."""

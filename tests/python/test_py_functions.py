@@ -83,11 +83,17 @@ def test_children_do_not_write(python, program, tmp_path):
     ("subprocess.run([sys.executable, '-c', ''], close_fds=False)", f"1 child process of this program ({os.path.basename(sys.executable)}): "),
     ("os.system('true'); os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)", "2 child processes of this program (sh, true): "),
     ("os.waitpid(os.fork() or os._exit(0), 0); subprocess.run(['true'])", "2 child processes of this program (true): "),
+    ("m = multiprocessing.get_context('fork'); p = m.Process(); p.start(); p.join(); m.Process(); subprocess.run(['true'])",
+     "2 child processes of this program (true): "),  # one of the two was never started
+    ("m = multiprocessing.get_context('spawn').Process(); m.start(); m.join(); os.waitpid(os.fork() or os._exit(0), 0)",
+     "3 child processes of this program (resource_tracker): "),
+    ("m = multiprocessing.get_context('forkserver').Process(); m.start(); m.join()",
+     "2 child processes of this program (resource_tracker, forkserver), and those that the fork server started: "),
     ("subprocess.list2cmdline(['true'])", None),
 ])
 @pytest.mark.parametrize("options", [[], ["--fast"], ["-o", "x.html"]])
 def test_programs_that_were_started_are_named(python, program, starts, said, options):
-    program.write_text(f"import os, subprocess, sys\n{starts}\n")
+    program.write_text(f"import multiprocessing, os, subprocess, sys\nif __name__ == '__main__':\n    {starts}\n")
     done = python("-m", "tare", "functions", *options, program)
     assert (f"tare: {said}not in this profile, only the first process is\n" in done.stderr) if said else ("child" not in done.stderr)
 
@@ -98,7 +104,7 @@ def test_spawned_processes_find_main(python, program):
         "    with multiprocessing.get_context('spawn').Pool(1) as pool:\n        print(pool.map(f, [1, 2]))\n"
     )
     done = python("-m", "tare", "functions", "--rows", "1", program)
-    assert "[2, 4]" in done.stdout and "1 child process" in done.stderr
+    assert "[2, 4]" in done.stdout and "2 child processes of this program (resource_tracker): " in done.stderr
 
 
 def test_a_text_file_has_the_order_and_rows_asked_for(python, program, tmp_path):
