@@ -169,44 +169,68 @@ static void count_found(const struct noise *noise, double sd, double step, unsig
 
 /* ---- undone ---- */
 
-static const struct pulse {
-    size_t before, during, after;
-    double sd, level, then;
-} pulses[] = {
-    {40, 10, 40, 0.01, 1.2, 1},  {20, 10, 15, 0.015, 1.2, 1}, {18, 15, 12, 0.015, 1.22, 0.95},
-    {60, 3, 37, 0.01, 1.1, 1},   {60, 5, 35, 0.01, 1.1, 1},   {60, 5, 35, 0.02, 1.1, 1},
-    {60, 10, 30, 0.02, 1.05, 1}, {60, 20, 20, 0.02, 1.05, 1}, {60, 10, 30, 0.03, 1.1, 1},
+enum { LEVELS_MOST = 7 };
+static const struct undone {
+    double sd;
+    struct {
+        size_t runs;
+        double at;
+    } levels[LEVELS_MOST + 1];
+} undone[] = {
+    {0.01, {{40, 1}, {10, 1.2}, {40, 1}}},
+    {0.015, {{20, 1}, {10, 1.2}, {15, 1}}},
+    {0.015, {{18, 1}, {15, 1.22}, {12, 0.95}}},
+    {0.01, {{60, 1}, {3, 1.1}, {37, 1}}},
+    {0.01, {{60, 1}, {5, 1.1}, {35, 1}}},
+    {0.02, {{60, 1}, {5, 1.1}, {35, 1}}},
+    {0.02, {{60, 1}, {10, 1.05}, {30, 1}}},
+    {0.02, {{60, 1}, {20, 1.05}, {20, 1}}},
+    {0.03, {{60, 1}, {10, 1.1}, {30, 1}}},
+    {0.01, {{30, 1}, {6, 1.1}, {4, 1}, {6, 1.1}, {20, 1}}},
+    {0.01, {{30, 1}, {6, 1.1}, {20, 1}, {6, 1.1}, {20, 1}}},
+    {0.02, {{30, 1}, {10, 1.1}, {10, 1}, {10, 1.1}, {20, 1}}},
+    {0.01, {{30, 1}, {6, 1.1}, {4, 1}, {20, 1.1}}},
+    {0.01, {{20, 1}, {6, 1.1}, {6, 1}, {6, 1.1}, {6, 1}, {6, 1.1}, {20, 1}}},
 };
 
-/* Both changes within 3 runs of their places; "and no other": nothing else is told. */
-static void count_undone(const struct noise *noise, const struct pulse *p, unsigned histories)
+static bool told(const struct trend *t, size_t place)
 {
-    unsigned both = 0, alone = 0;
-    size_t n = p->before + p->during + p->after, back = p->before + p->during;
+    for (size_t i = 0; i < t->changes.n; i++) {
+        size_t at = t->changes.items[i].at;
+        if (at + NEAR >= place && at <= place + NEAR) return true;
+    }
+    return false;
+}
+
+/* All changes within 3 runs of their places; "and no other": nothing else is told. */
+static void count_undone(const struct noise *noise, const struct undone *u, unsigned histories)
+{
+    unsigned all = 0, alone = 0;
     struct rng r;
     rng_seed(&r, 5);
     for (unsigned h = 0; h < histories; h++) {
         double y[RUNS];
         struct trend t;
-        bool up = false, down = false;
+        size_t n = 0, hits = 0, changes = 0;
+        for (size_t l = 0; u->levels[l].runs; l++) n += u->levels[l].runs;
         noise->make(&r, y, n);
-        for (size_t i = 0; i < n; i++) {
-            double level = i < p->before ? 1 : p->level;
-            y[i] = p->sd * y[i] + log(i < back ? level : p->then);
-        }
+        n = 0;
+        for (size_t l = 0; u->levels[l].runs; l++)
+            for (size_t i = 0; i < u->levels[l].runs; i++, n++) y[n] = u->sd * y[n] + log(u->levels[l].at);
         find(y, n, &t);
-        for (size_t i = 0; i < t.changes.n; i++) {
-            size_t at = t.changes.items[i].at;
-            up = up || (at + NEAR >= p->before && at <= p->before + NEAR);
-            down = down || (at + NEAR >= back && at <= back + NEAR);
+        n = 0;
+        for (; u->levels[changes + 1].runs; changes++) {
+            n += u->levels[changes].runs;
+            hits += told(&t, n);
         }
-        both += up && down;
-        alone += up && down && t.changes.n == 2;
+        all += hits == changes;
+        alone += hits == changes && t.changes.n == changes;
         trend_release(&t);
     }
-    printf("%-30s %4.1f %%  %zu runs, %zu at %.2f, %zu at %.2f: both found %5.1f %%, and no other %5.1f %%\n",
-           noise->name, 100 * p->sd, p->before, p->during, p->level, p->after, p->then,
-           100.0 * both / histories, 100.0 * alone / histories);
+    printf("%-30s %4.1f %% ", noise->name, 100 * u->sd);
+    for (size_t l = 0; u->levels[l].runs; l++) printf(" %zu at %.2f", u->levels[l].runs, u->levels[l].at);
+    printf(": all found %5.1f %%, and no other %5.1f %%\n", 100.0 * all / histories,
+           100.0 * alone / histories);
 }
 
 /* Is the step that is said to be the smallest to be seen really seen, within 8 runs, 9 times in 10? */
@@ -231,7 +255,11 @@ static void count_promised(const struct noise *noise, double sd, unsigned histor
         for (size_t k = TREND_MIN_SIDE; k <= AFTER && !found; k++) found = sees(y, RUNS + k, true);
         seen += found;
     }
-    printf("%-30s %4.1f %%  %5.1f %%\n", noise->name, 100 * sd, 100.0 * seen / said);
+    printf("%-30s %4.1f %%  ", noise->name, 100 * sd);
+    if (said)
+        printf("%5.1f %%\n", 100.0 * seen / said);
+    else
+        printf("never said\n");
 }
 
 int main(int argc, char **argv)
@@ -249,9 +277,9 @@ int main(int argc, char **argv)
     for (size_t k = 0; k < sizeof spreads / sizeof *spreads; k++)
         for (size_t i = 0; i < 3; i++)
             count_found(&noises[i], spreads[k], k < 2 ? 0.03 : 0.05, histories / 2);
-    printf("\na step and its return (%u histories each)\n", histories / 2);
-    for (size_t k = 0; k < sizeof pulses / sizeof *pulses; k++)
-        for (size_t i = 0; i < 3; i++) count_undone(&noises[i], &pulses[k], histories / 2);
+    printf("\nsteps that were taken back (%u histories each)\n", histories / 2);
+    for (size_t k = 0; k < sizeof undone / sizeof *undone; k++)
+        for (size_t i = 0; i < 3; i++) count_undone(&noises[i], &undone[k], histories / 2);
     printf("\nthe step that is said to show within 8 runs, 9 times in 10: does (%u histories each)\n",
            histories / 2);
     for (size_t i = 0; i < NOISES; i++) count_promised(&noises[i], 0.02, histories / 2);

@@ -126,6 +126,31 @@ static void test_a_step_that_was_undone_is_told(void **state)
         }
 }
 
+/* Each of several pulses is noise to the others, and the runs between two that are close are few: all are told. */
+static void test_several_pulses_are_told(void **state)
+{
+    static const size_t rows[][7] = {{30, 6, 4, 6, 20}, {30, 6, 20, 6, 20}, {20, 6, 6, 6, 6, 6, 20}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (uint64_t seed = 0; seed < 5; seed++) {
+            double y[N];
+            size_t n = 0, levels = 0;
+            noise(y, N, 0.01, 400 + seed);
+            for (; levels < 7 && rows[i][levels]; n += rows[i][levels++])
+                add(y, n, n + rows[i][levels], levels % 2 ? log(1.1) : 0);
+            struct trend t = find(y, n);
+            assert_in_range(t.changes.n, levels - 1, levels + 1);
+            n = 0;
+            for (size_t l = 0, c = 0; l + 1 < levels; l++) {
+                n += rows[i][l];
+                while (c < t.changes.n && t.changes.items[c].at < n) c++;
+                assert_true(c < t.changes.n && t.changes.items[c].at == n);
+                assert_true(t.changes.items[c].worse == (l % 2 == 0));
+            }
+            trend_release(&t);
+        }
+}
+
 static void test_outliers_are_no_change(void **state)
 {
     (void)state;
@@ -297,6 +322,7 @@ int main(void)
         cmocka_unit_test(test_three_runs_at_a_new_level_can_be_seen),
         cmocka_unit_test(test_several_levels_and_directions),
         cmocka_unit_test(test_a_step_that_was_undone_is_told),
+        cmocka_unit_test(test_several_pulses_are_told),
         cmocka_unit_test(test_outliers_are_no_change),
         cmocka_unit_test(test_small_steps_are_not_told),
         cmocka_unit_test(test_creep_of_many_small_steps),

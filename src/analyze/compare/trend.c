@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * trend.c - see trend.h. A maximum over all stretches that may be another level is compared with the same maximum of
+ * trend.c - see trend.h. A maximum over all stretches that may be other levels is compared with the same maximum of
  * shuffled histories, which pays for the search; values far out count no more than CLIP deviations, so that single
  * outliers decide nothing. */
 #include "analyze/compare/trend.h"
@@ -15,7 +15,9 @@
 #define MAD_TO_SD 1.4826
 #define LEVEL 0.95 /* of the intervals of ratios */
 #define MOST_MEMORY 0.8
-#define BIAS 3.0   /* correlation that finding and fitting one level takes away, times n, of independent runs */
+#define BIAS 3.0      /* correlation that finding and fitting one level takes away, times n, of independent runs */
+#define BIAS_MORE 3.0 /* more of each level beyond those of a pulse: they are found where neighbours resemble each other */
+#define PULSE_LEVELS 3.0
 enum {
     SHUFFLES = 1999,
     PULSE_MOST = 200,       /* runs; longer ones are found as two steps */
@@ -112,30 +114,35 @@ static tare_status scores_of(const double *y, size_t n, double clip, double *sco
 
 /* ---- the statistic ---- */
 
-/* What is looked for, in this order: a pulse explains a step as well, with one change too many. Each has its own
- * chance of being wrong. */
-enum kind { STEP, PULSE, KINDS };
-static const double kind_alpha[KINDS] = {0.005, 0.001};
+/* What is looked for, in this order: a pulse explains a step as well, with one change too many; two or three stretches
+ * at once are what is left where each of them is noise to the others. Each has its own chance of being wrong. */
+enum kind { STEP, PULSE, TWO, THREE, KINDS };
+static const double kind_alpha[KINDS] = {0.005, 0.001, 0.0005, 0.0005};
 
 struct stretch { /* that may be another level than the rest; a step reaches the end */
     size_t from, to;
     double size; /* |Z| */
 };
 
+enum { STRETCHES_MOST = 3, CUTS_MOST = 2 * STRETCHES_MOST };
+struct cuts { /* first points of new levels, in order */
+    size_t at[CUTS_MOST], n;
+    double size; /* root of what all of them explain: |Z| of a single stretch */
+};
+
+struct part {
+    size_t from, to;
+};
+
 struct search {
     const double *y;
     size_t n;
     const struct trend_options *o;
-    double *score, *shuffled, *weight, *sums; /* scratch */
+    double *score, *shuffled, *sums; /* scratch */
     double inflation;
     struct trend *t; /* the changes found so far, in no order */
     tare_error *err;
 };
-
-static void fill_weights(double *weight, size_t n)
-{
-    for (size_t k = 1; k < n; k++) weight[k] = 1 / sqrt((double)k * (double)(n - k) / (double)n);
-}
 
 static void shuffle(struct rng *r, double *x, size_t n)
 {
@@ -157,41 +164,92 @@ static uint64_t seed_of(const double *y, size_t n)
     return hash;
 }
 
-/* Scores sum to 0, so the sum over a stretch is how much it lies above the rest. In a shuffled history the sum of m has
- * variance m (n - m) / n; weight[m] is one over its root, so that stretches of any length compare. */
-static struct stretch largest_step(const struct search *s, size_t n)
+/* The sum over a stretch of m says how much it lies above the rest of the n. In a shuffled history it has variance
+ * m (n - m) / n; over the root of it stretches of any length compare. sums[i]: of the i first, which end at 0. */
+static double weight_of(size_t m, size_t n)
+{
+    return 1 / sqrt((double)m * (double)(n - m) / (double)n);
+}
+
+static struct stretch largest_step(const double *sums, size_t n)
 {
     struct stretch best = {0, n, 0};
     for (size_t k = TREND_MIN_SIDE; k + TREND_MIN_SIDE <= n; k++) {
-        double z = fabs(s->sums[k]) * s->weight[k];
+        double z = fabs(sums[k]) * weight_of(k, n);
         if (z > best.size) best = (struct stretch){k, n, z};
     }
     return best;
 }
 
 /* The inner loop is all the time that a search takes: it knows no index. */
-static struct stretch largest_pulse(const struct search *s, size_t n)
+static struct stretch largest_pulse(const double *sums, size_t n)
 {
     struct stretch best = {0, n, 0};
     for (size_t m = TREND_MIN_SIDE; m <= PULSE_MOST && m + 2 * TREND_MIN_SIDE <= n; m++) {
         size_t from = TREND_MIN_SIDE, end = n - TREND_MIN_SIDE - m;
-        double most = 0;
+        double most = 0, weight = weight_of(m, n);
         for (size_t i = from; i <= end; i++) {
-            double sum = fabs(s->sums[i + m] - s->sums[i]);
+            double sum = fabs(sums[i + m] - sums[i]);
             most = sum > most ? sum : most;
         }
-        if (!(most * s->weight[m] > best.size)) continue;
-        while (fabs(s->sums[from + m] - s->sums[from]) < most) from++;
-        best = (struct stretch){from, from + m, most * s->weight[m]};
+        if (!(most * weight > best.size)) continue;
+        while (fabs(sums[from + m] - sums[from]) < most) from++;
+        best = (struct stretch){from, from + m, most * weight};
     }
     return best;
 }
 
-static struct stretch largest(struct search *s, const double *score, size_t n, enum kind kind)
+static void fill_sums(struct search *s, const double *score, size_t n)
 {
+    double mean = stats_mean(score, n);
     s->sums[0] = 0;
-    for (size_t i = 0; i < n; i++) s->sums[i + 1] = s->sums[i] + score[i];
-    return kind == STEP ? largest_step(s, n) : largest_pulse(s, n);
+    for (size_t i = 0; i < n; i++) s->sums[i + 1] = s->sums[i] + score[i] - mean;
+}
+
+/* Of one level the stretch, of either kind, that explains most. */
+static struct stretch largest_of_any(struct search *s, const double *score, size_t n)
+{
+    fill_sums(s, score, n);
+    struct stretch step = largest_step(s->sums, n), pulse = largest_pulse(s->sums, n);
+    return pulse.size > step.size ? pulse : step;
+}
+
+static void add_cut(struct cuts *c, size_t at)
+{
+    size_t i = c->n++;
+    for (; i > 0 && c->at[i - 1] > at; i--) c->at[i] = c->at[i - 1];
+    c->at[i] = at;
+}
+
+/* One stretch after the other, each where it explains most beside those before it, within their levels as well. */
+static struct cuts largest_several(struct search *s, const double *score, size_t n, size_t stretches)
+{
+    struct cuts c = {.n = 0};
+    double explained = 0;
+    for (size_t k = 0; k < stretches; k++) {
+        struct stretch best = {0, n, 0};
+        for (size_t l = 0; l <= c.n; l++) {
+            size_t from = l ? c.at[l - 1] : 0, to = l < c.n ? c.at[l] : n;
+            struct stretch in = largest_of_any(s, score + from, to - from);
+            if (in.size > best.size) best = (struct stretch){from + in.from, from + in.to, in.size};
+        }
+        if (!(best.size > 0)) break;
+        explained += best.size * best.size;
+        bool reaches_end = best.to == n;
+        for (size_t l = 0; l < c.n; l++) reaches_end = reaches_end || c.at[l] == best.to;
+        add_cut(&c, best.from);
+        if (!reaches_end) add_cut(&c, best.to);
+    }
+    c.size = sqrt(explained);
+    return c;
+}
+
+static struct cuts largest(struct search *s, const double *score, size_t n, enum kind kind)
+{
+    if (kind >= TWO) return largest_several(s, score, n, kind == TWO ? 2 : STRETCHES_MOST);
+    fill_sums(s, score, n);
+    struct stretch one = kind == STEP ? largest_step(s->sums, n) : largest_pulse(s->sums, n);
+    return (struct cuts){.at = {one.from, one.to}, .n = one.to < n ? 2 : 1, .size = one.size};
 }
 
 /* Z is measured by a spread that the step itself is part of, so it ends at sqrt(n - 1) however clear the step is. Over
@@ -218,10 +276,6 @@ static double chance_of(struct search *s, enum kind kind, size_t n, double size)
     return (1.0 + as_large) / (SHUFFLES + 1);
 }
 
-struct part {
-    size_t from, to;
-};
-
 /* The few points of a new level must agree on it: two outliers and a neighbour are none. */
 static bool points_agree(const double *y, size_t n, double own, double other)
 {
@@ -241,28 +295,47 @@ static tare_status both_agree(const struct search *s, struct part a, struct part
     return status;
 }
 
-/* Is there another level within this part? *out is where, of no length when there is none. */
-static tare_status find_stretch(struct search *s, struct part p, struct part *out, double *chance)
+/* Do the few points of each of these levels agree, with both neighbours? */
+static tare_status all_agree(const struct search *s, struct part p, const struct cuts *c, bool *is)
+{
+    tare_status status = TARE_OK;
+    for (size_t i = 0; i < c->n && status == TARE_OK && *is; i++) {
+        struct part before = {i ? c->at[i - 1] : p.from, c->at[i]};
+        struct part after = {c->at[i], i + 1 < c->n ? c->at[i + 1] : p.to};
+        status = both_agree(s, before, after, is);
+    }
+    return status;
+}
+
+/* Are there other levels within this part? *out is where they begin: nowhere when there are none. */
+static tare_status find_levels(struct search *s, struct part p, struct cuts *out, double *chance)
 {
     size_t n = p.to - p.from;
     bool is = false;
-    *out = (struct part){p.to, p.to};
+    out->n = 0;
     tare_status status = TARE_OK;
     if (n < 2 * TREND_MIN_SIDE) return TARE_OK;
-    fill_weights(s->weight, n);
     for (enum kind kind = 0; kind < KINDS && status == TARE_OK && !is; kind++) {
-        status = scores_of(s->y + p.from, n, kind == PULSE ? CLIP_PULSE : CLIP, s->score, s->err);
+        status = scores_of(s->y + p.from, n, kind == STEP ? CLIP : CLIP_PULSE, s->score, s->err);
         if (status != TARE_OK) break;
-        struct stretch best = largest(s, s->score, n, kind);
+        struct cuts best = largest(s, s->score, n, kind);
         if (best.size <= 0) continue;
         *chance = chance_of(s, kind, n, best.size);
         is = *chance <= kind_alpha[kind];
         if (!is) continue;
-        struct part found = {p.from + best.from, p.from + best.to};
-        struct part before = {p.from, found.from}, after = {found.to, p.to};
-        status = both_agree(s, before, found, &is);
-        if (status == TARE_OK && found.to < p.to) status = both_agree(s, found, after, &is);
-        if (is) *out = found;
+        for (size_t i = 0; i < best.n; i++) best.at[i] += p.from;
+        status = all_agree(s, p, &best, &is);
+        if (is) *out = best;
+    }
+    return status;
+}
+
+static tare_status push_changes(struct search *s, const struct cuts *c, double chance)
+{
+    tare_status status = TARE_OK;
+    for (size_t i = 0; i < c->n && status == TARE_OK; i++) {
+        struct trend_change change = {.at = c->at[i], .p = chance};
+        status = vec_push(&s->t->changes, change, s->err);
     }
     return status;
 }
@@ -275,18 +348,117 @@ static tare_status split_all(struct search *s)
     struct part whole = {0, s->n};
     tare_status status = vec_push(&todo, whole, s->err);
     while (status == TARE_OK && todo.n) {
-        struct part p = vec_pop(&todo), in;
+        struct part p = vec_pop(&todo);
+        struct cuts c;
         double chance = 1;
-        status = find_stretch(s, p, &in, &chance);
-        if (status != TARE_OK || in.from == in.to) continue;
-        struct part parts[] = {{p.from, in.from}, in, {in.to, p.to}};
-        for (size_t i = 0; i < 3 && parts[i].from < p.to && status == TARE_OK; i++) {
-            struct trend_change c = {.at = parts[i].from, .p = chance};
-            status = vec_push(&todo, parts[i], s->err);
-            if (status == TARE_OK && i) status = vec_push(&s->t->changes, c, s->err);
+        status = find_levels(s, p, &c, &chance);
+        if (status == TARE_OK) status = push_changes(s, &c, chance);
+        for (size_t i = 0; c.n && i <= c.n && status == TARE_OK; i++) {
+            struct part in = {i ? c.at[i - 1] : p.from, i < c.n ? c.at[i] : p.to};
+            status = vec_push(&todo, in, s->err);
         }
     }
     vec_release(&todo);
+    return status;
+}
+
+static void sort_changes(struct trend_change *c, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        for (size_t j = i; j > 0 && c[j - 1].at > c[j].at; j--) {
+            struct trend_change t = c[j];
+            c[j] = c[j - 1];
+            c[j - 1] = t;
+        }
+}
+
+/* ---- again, with what is known of the noise ---- */
+
+/* score[]: each run's distance from its level, the stretches of `c` being levels too; in robust deviations, cut, with
+ * standard deviation 1. *scale: one such deviation, 0 if there is none. */
+static tare_status residuals(struct search *s, const struct cuts *c, double *scale)
+{
+    double mad = 0, square = 0, median = 0;
+    size_t at = 0, k = 0, found = s->t->changes.n, levels = found + c->n + 1;
+    tare_status status = TARE_OK;
+    for (size_t i = 0, from = 0; i < levels && status == TARE_OK; i++, from = at) {
+        size_t next = i - k < found ? s->t->changes.items[i - k].at : s->n;
+        at = k < c->n && c->at[k] < next ? c->at[k++] : next;
+        status = stats_median(s->y + from, at - from, &median, s->err);
+        for (size_t j = from; j < at; j++) s->score[j] = s->y[j] - median;
+    }
+    if (status == TARE_OK) status = stats_mad(s->score, s->n, &mad, s->err);
+    for (size_t j = 0; j < s->n && mad > 0; j++) {
+        s->score[j] = fmax(-CLIP_PULSE, fmin(CLIP_PULSE, s->score[j] / (MAD_TO_SD * mad)));
+        square += s->score[j] * s->score[j];
+    }
+    double sd = s->n > levels ? sqrt(square / (double)(s->n - levels)) : 0;
+    for (size_t j = 0; j < s->n && sd > 0; j++) s->score[j] /= sd;
+    *scale = MAD_TO_SD * mad * sd;
+    return status;
+}
+
+/* As chance_of(), of a stretch in n runs: they are drawn from what is left of all runs beside it. */
+static double chance_among_all(struct search *s, enum kind kind, size_t n, double size)
+{
+    unsigned as_large = 0, enough = (unsigned)(kind_alpha[kind] * (SHUFFLES + 1));
+    struct rng r;
+    rng_seed(&r, seed_of(s->score, s->n));
+    memcpy(s->shuffled, s->score, s->n * sizeof *s->shuffled);
+    for (unsigned i = 0; i < SHUFFLES && as_large <= enough; i++) {
+        shuffle(&r, s->shuffled, s->n);
+        double by_chance = beside_step(largest(s, s->shuffled, n, kind).size, s->n);
+        as_large += by_chance * s->inflation >= size;
+    }
+    return (1.0 + as_large) / (SHUFFLES + 1);
+}
+
+/* A level of few runs cannot be told from chance by shuffling those around it alone: four of sixteen lie together by
+ * chance once in hundreds. Against the noise of the whole history they can. */
+static tare_status find_among_all(struct search *s, struct part p, struct cuts *out, double *chance)
+{
+    size_t n = p.to - p.from;
+    bool is = false;
+    out->n = 0;
+    tare_status status = TARE_OK;
+    if (n < 2 * TREND_MIN_SIDE) return TARE_OK;
+    for (enum kind kind = 0; kind <= PULSE && status == TARE_OK && !is; kind++) {
+        struct cuts none = {.n = 0}, best;
+        double scale = 0;
+        status = residuals(s, &none, &scale);
+        if (status != TARE_OK || !(scale > 0)) break;
+        best = largest(s, s->score + p.from, n, kind);
+        if (best.size <= 0) continue;
+        best.size *= scale;
+        for (size_t i = 0; i < best.n; i++) best.at[i] += p.from;
+        status = residuals(s, &best, &scale);
+        if (status != TARE_OK || !(scale > 0)) break;
+        *chance = chance_among_all(s, kind, n, best.size / scale);
+        is = *chance <= kind_alpha[kind];
+        if (is) status = all_agree(s, p, &best, &is);
+        if (is) *out = best;
+    }
+    return status;
+}
+
+/* The changes, in order. */
+static tare_status search_all(struct search *s)
+{
+    tare_status status = split_all(s);
+    size_t before = 0;
+    sort_changes(s->t->changes.items, s->t->changes.n);
+    while (status == TARE_OK && s->t->changes.n > before) {
+        before = s->t->changes.n;
+        for (size_t i = 0; i <= s->t->changes.n && status == TARE_OK; i++) {
+            const struct trend_change *at = s->t->changes.items;
+            struct part p = {i ? at[i - 1].at : 0, i < s->t->changes.n ? at[i].at : s->n};
+            struct cuts c;
+            double chance = 1;
+            status = find_among_all(s, p, &c, &chance);
+            if (status == TARE_OK) status = push_changes(s, &c, chance);
+            sort_changes(s->t->changes.items, s->t->changes.n);
+        }
+    }
     return status;
 }
 
@@ -406,7 +578,6 @@ static double critical_step(struct search *s, struct trend_level now, size_t n)
     for (size_t i = 0; i < n; i++) s->shuffled[i] = s->y[now.from + i % (now.to - now.from)];
     if (!most || scores_of(s->shuffled, n, CLIP, s->score, NULL) != TARE_OK) return mem_free(most), NAN;
     rng_seed(&r, seed_of(s->y, s->n));
-    fill_weights(s->weight, n);
     for (size_t i = 0; i < TRIES; i++) {
         shuffle(&r, s->score, n);
         most[i] = largest(s, s->score, n, STEP).size;
@@ -436,16 +607,6 @@ static void fill_smallest(struct search *s, struct trend *t)
 
 /* ---- all of it ---- */
 
-static void sort_changes(struct trend_change *c, size_t n)
-{
-    for (size_t i = 1; i < n; i++)
-        for (size_t j = i; j > 0 && c[j - 1].at > c[j].at; j--) {
-            struct trend_change t = c[j];
-            c[j] = c[j - 1];
-            c[j - 1] = t;
-        }
-}
-
 /* How neighbours resemble each other beside all levels found: a step, or a pulse with its return, must not pass for
  * resemblance. What finding and fitting levels takes away is given back: the more, the more alike neighbours are. */
 static double correlation(struct search *s, double *allowed)
@@ -462,7 +623,8 @@ static double correlation(struct search *s, double *allowed)
     for (size_t i = 1; i < s->n; i++) together += s->score[i] * s->score[i - 1];
     if (square < 1e-9 * (double)s->n) return 0;
     double r = fmin(MOST_MEMORY, together / square), seen = fmax(0, r);
-    *allowed = fmax(0, fmin(MOST_MEMORY, r + BIAS * levels / (double)s->n * (1 + seen) / (1 - seen)));
+    double fitted = BIAS * levels + BIAS_MORE * fmax(levels - PULSE_LEVELS, 0);
+    *allowed = fmax(0, fmin(MOST_MEMORY, r + fitted / (double)s->n * (1 + seen) / (1 - seen)));
     return seen;
 }
 
@@ -472,12 +634,10 @@ static tare_status find_memory(struct search *s, double *memory)
     double allowed = 0;
     tare_status status = scores_of(s->y, s->n, CLIP, s->score, s->err);
     if (status == TARE_OK && s->t->changes.n == 0) {
-        fill_weights(s->weight, s->n);
-        struct trend_change c = {.at = largest(s, s->score, s->n, STEP).from};
+        struct trend_change c = {.at = largest(s, s->score, s->n, STEP).at[0]};
         if (c.at == 0) return TARE_OK; /* all are equal */
         status = vec_push(&s->t->changes, c, s->err);
     }
-    sort_changes(s->t->changes.items, s->t->changes.n);
     if (status == TARE_OK) *memory = correlation(s, &allowed);
     /* Sums of values that resemble their neighbours spread by this factor more than shuffled ones. */
     s->inflation = sqrt((1 + allowed) / (1 - allowed));
@@ -490,12 +650,11 @@ static tare_status find_memory(struct search *s, double *memory)
 static tare_status analyse_history(struct search *s, struct trend *out)
 {
     s->inflation = 1;
-    tare_status status = split_all(s);
+    tare_status status = search_all(s);
     if (s->n >= ENOUGH_FOR_MEMORY) {
         if (status == TARE_OK) status = find_memory(s, &out->memory);
-        if (status == TARE_OK) status = split_all(s);
+        if (status == TARE_OK) status = search_all(s);
     }
-    sort_changes(s->t->changes.items, s->t->changes.n);
     if (status == TARE_OK) status = place_changes(s, out);
     if (status == TARE_OK) status = keep_worthy(s, out);
     if (status == TARE_OK) status = fill_effects(s, out);
@@ -524,11 +683,10 @@ tare_status trend_find(const double *y, size_t n, const struct trend_options *o,
         if (!isfinite(y[i]))
             return error_set(err, TARE_INVALID, "value %zu of the history is no number", i + 1);
     size_t room = n + RUNS_TO_SEE + 1; /* of each scratch array */
-    s.score = mem_new(room, 4 * sizeof *s.score);
+    s.score = mem_new(room, 3 * sizeof *s.score);
     if (!s.score) return error_nomem(err, "%zu runs", n);
     s.shuffled = s.score + room;
-    s.weight = s.shuffled + room;
-    s.sums = s.weight + room;
+    s.sums = s.shuffled + room;
     tare_status status = analyse_history(&s, out);
     mem_free(s.score);
     return status;
