@@ -16,7 +16,7 @@
 #define LEVEL 0.95 /* of the intervals of ratios */
 #define MOST_MEMORY 0.8
 #define BIAS 3.0      /* correlation that finding and fitting one level takes away, times n, of independent runs */
-#define BIAS_MORE 3.0 /* more of each level beyond those of a pulse: they are found where neighbours resemble each other */
+#define BIAS_MORE 3.0 /* more of each level beyond those of a pulse: found where neighbours resemble each other */
 #define PULSE_LEVELS 3.0
 enum {
     SHUFFLES = 1999,
