@@ -3,7 +3,7 @@
  * hands it back when it is told to flush. Records are as long as those of CUDA 13.0. FAKE_CUPTI says what is wrong with
  * it: "busy" (another tool has it), "nodriver", "untimed" (no times), "garbage" (a record it cannot step over), "many"
  * (a full buffer, no two launches alike), "greedy" (it asks for more buffers than there are; CUDA 12.8), "names" (more
- * names than anyone keeps), "forward" and "back" (the clock is set by an hour meanwhile), "slow" (its clock answers
+ * names than anyone keeps), "grow" (a name that is longer than can be written when demangled), "forward" and "back" (the clock is set by an hour meanwhile), "slow" (its clock answers
  * late), "threads" (nothing by itself: the program launches by fake_launch() on its threads), "late" (the program has a
  * context: single calls that are enabled are taken no notice of), "taken" (another tool takes its buffers after the
  * first flush), "dear" (graphs, and it costs a tenth of the time), "ranks" (steps of 1 ms from FAKE_T0 on, in which
@@ -351,10 +351,17 @@ static void flush_threads(void)
 /* Every kernel with a name of its own, over as many buffers as that takes. */
 static void flush_names(void)
 {
-    static char texts[NAMES][16];
+    static char texts[NAMES][16], grow[16 + 60 * 13] = "_Z1f1AIiiE";
+    static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    for (int i = 0; i < 60 && is("grow"); i++) { /* each argument is twice the one before */
+        char high[2] = {i < 36 ? 0 : digits[i / 36], 0}, low = digits[i % 36];
+        size_t at = strlen(grow);
+        snprintf(grow + at, sizeof grow - at, "S_IS%s%c_S%s%c_E", high, low, high, low);
+    }
+    const uint32_t n = is("grow") ? 100 : NAMES;
     uint8_t *buffer = NULL, *r = NULL;
     size_t size = 0, most;
-    for (uint32_t i = 0; i < NAMES; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         if (!buffer) {
             request(&buffer, &size, &most);
             if (!buffer) return;
@@ -362,9 +369,8 @@ static void flush_names(void)
         }
         snprintf(texts[i], sizeof texts[i], "kernel_%u", i);
         r = launch(r, i);
-        put64(r - KERNEL_BYTES, 104, (uint64_t)(uintptr_t)texts[i]);
-        if ((size_t)(r - buffer) + KERNEL_BYTES + API_BYTES + EXTERNAL_BYTES < size && i + 1 < NAMES)
-            continue;
+        put64(r - KERNEL_BYTES, 104, (uint64_t)(uintptr_t)(is("grow") ? grow : texts[i]));
+        if ((size_t)(r - buffer) + KERNEL_BYTES + API_BYTES + EXTERNAL_BYTES < size && i + 1 < n) continue;
         complete(NULL, 0, buffer, size, (size_t)(r - buffer));
         buffer = NULL;
     }
@@ -464,7 +470,7 @@ int cuptiActivityFlushAll(uint32_t flag)
     if (request && sent && (is("forward") || is("back"))) set_clock();
     if (!request || is_taken() || (sent && !is("dear")) || is("threads")) return 0;
     sent = 1;
-    if (is("names")) {
+    if (is("names") || is("grow")) {
         flush_names();
         return 0;
     }

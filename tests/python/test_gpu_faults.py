@@ -89,6 +89,23 @@ def test_more_names_than_are_kept(recorded):
     assert {k["count"] for k in p["kernels"]} == {1}, "no two went by one name"
 
 
+def test_a_name_that_grows_without_end(recorded, build, tmp_path):
+    """600 bytes that mean 2^60: the report comes with the name as it was, and the demangler's child has no more memory than 16 MiB."""
+
+    def most_memory():
+        child = subprocess.Popen([os.environ.get("TARE", str(build / "tare")), "report", "--gpu", tmp_path / "gpu.tare"], stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = status
+        assert status == 0
+        return used.ru_maxrss
+
+    recorded()
+    usual = most_memory()
+    (kernel,) = recorded(fault="grow")["kernels"]
+    assert kernel["full"].startswith("_Z1f1AIiiES_IS0_S0_E") and kernel["count"] == 100
+    assert most_memory() < usual + 17 * 1024, "KiB"
+
+
 def test_launches_of_many_threads(recorded):
     p = recorded("launches", fault="threads")
     assert sum(k["count"] for k in p["kernels"]) + p["lost"]["dropped"] == 8 * 5000, "what there was no buffer for is counted"

@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include <sys/resource.h>
+
 #include <cmocka.h>
 
 #include "analyze/gpu/gpu_sum.h"
@@ -665,7 +667,8 @@ static const char *doubling(struct arena *a, unsigned times)
     return name;
 }
 
-/* Names that would take years to write out stay as they are, and do not keep others from being read. */
+/* Names that would take years to write out stay as they are, and do not keep others from being read, be there few of
+ * them or many. */
 static void names_that_grow_without_end(void **state)
 {
     struct arena a = ARENA_INIT;
@@ -679,6 +682,78 @@ static void names_that_grow_without_end(void **state)
     for (unsigned i = 64; i < 80; i++)
         assert_string_equal(gpu_name_full(&a, doubling(&a, i)), doubling(&a, i));
     gpu_demangle_end();
+    arena_release(&a);
+}
+
+/* Nesting as deep as a name is long, of templates, pointers and functions. */
+static void names_that_are_deep(void **state)
+{
+    static const struct {
+        const char *open, *close;
+    } rows[] = {{"1AI", "E"}, {"P", ""}, {"PFi", "E"}, {"N1AI", "EE"}, {"St4pairI", "iE"}, {"DpT_", ""}};
+    struct arena a = ARENA_INIT;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (unsigned levels = 100; levels <= 10000; levels *= 10) {
+            struct buf b = BUF_INIT;
+            buf_add_str(&b, "_Z1f");
+            for (unsigned k = 0; k < levels; k++) buf_add_str(&b, rows[i].open);
+            buf_add_str(&b, "i");
+            for (unsigned k = 0; k < levels; k++) buf_add_str(&b, rows[i].close);
+            const char *full = gpu_name_full(&a, b.data);
+            assert_true(strcmp(full, b.data) == 0 || strncmp(full, "f(", 2) == 0);
+            buf_release(&b);
+        }
+    gpu_demangle_end();
+    arena_release(&a);
+}
+
+static double children_s(void)
+{
+    struct rusage r;
+    getrusage(RUSAGE_CHILDREN, &r);
+    return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) +
+           (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6;
+}
+
+/* Each takes some 20 ms, which is allowed; thousands of them are not: the child ends after 2 s. */
+static void names_that_take_long_together(void **state)
+{
+    struct arena a = ARENA_INIT;
+    const char *name = doubling(&a, 17);
+    const double before = children_s();
+    unsigned asked = 0;
+    (void)state;
+    for (; asked < 5000 && children_s() <= before; asked++) assert_ptr_equal(gpu_name_full(&a, name), name);
+    assert_true(asked < 5000);
+    assert_true(children_s() - before < 3);
+    gpu_demangle_end();
+    arena_release(&a);
+}
+
+/* A report comes all the same, with the names as they were. */
+static void a_report_with_names_that_grow(void **state)
+{
+    struct making *m = *state;
+    struct arena a = ARENA_INIT;
+    struct gpu_profile p;
+    begin(m);
+    for (uint64_t i = 0; i < 6; i++) {
+        struct gpu_record r = {.kind = GPU_KERNEL};
+        name(m, 40 + i, doubling(&a, 60 + (unsigned)i));
+        r.KERNEL.start = STAMP + i * 100 * US;
+        r.KERNEL.duration = 50 * US;
+        r.KERNEL.lane = 1;
+        r.KERNEL.name = 40 + i;
+        put(m, r);
+    }
+    analyse(m, &p);
+    assert_int_equal(p.kernels.n, 6);
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(strncmp(p.kernels.at[i]->full, "_Z1f1AIiiES_I", 13), 0);
+        assert_int_equal(p.kernels.at[i]->total_ns, 50 * US);
+    }
+    gpu_profile_release(&p);
     arena_release(&a);
 }
 
@@ -716,7 +791,11 @@ int main(void)
         cmocka_unit_test(no_room_changes_nothing),
         cmocka_unit_test(bytes_that_are_no_record),
         cmocka_unit_test(names_of_kernels),
-        cmocka_unit_test(names_that_are_long), cmocka_unit_test(names_that_grow_without_end),
+        cmocka_unit_test(names_that_are_long),
+        cmocka_unit_test(names_that_grow_without_end),
+        cmocka_unit_test(names_that_are_deep),
+        cmocka_unit_test(names_that_take_long_together),
+        cmocka_unit_test_setup_teardown(a_report_with_names_that_grow, set_up, tear_down),
         cmocka_unit_test(sorting_and_finding),
         cmocka_unit_test_setup_teardown(a_long_wait_is_a_wait, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_wait_hides_no_more_than_there_was_work, set_up, tear_down),

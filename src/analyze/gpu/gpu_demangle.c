@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * gpu_demangle.c - names of C++ as the compiler wrote them. A name may refer to parts of itself, and each such
  * reference can double it: 400 bytes can mean more letters than there are atoms. The C++ library's own demangler knows
- * no bound, so names with more than a few references are given to a child process that has a bounded time of the
- * processor for each; a name that takes longer stays as it is, and after a few such none is tried any more. */
+ * no bound, so names with more than a few references are given to a child process with bounded memory and a bounded time
+ * of the processor; a name that takes more stays as it is, and after a few such none is tried any more. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +22,9 @@ enum {
     REFERENCES_FEW = 12, /* at most 2^12 times as long: done here, */
     SHORT_BYTES = 1024,  /* if it is short */
     NAME_MOST = 32 << 10,
-    CPU_US = 250000, /* of the child, for one name; real ones take some microseconds */
-    CPU_S = 2,       /* .. and for all that it is asked: many names may each take nearly as long */
+    CPU_US = 250000,        /* of the child, for one name; real ones take some microseconds */
+    CPU_S = 2,              /* .. and for all that it is asked: many names may each take nearly as long */
+    MEMORY_MORE = 16 << 20, /* than its parent had: real names take a few KB */
     DEATHS_MOST = 4
 };
 
@@ -61,6 +63,20 @@ static unsigned references(const char *s)
 
 /* ---- the child ---- */
 
+/* What it has of its parent, which may be large, and some more: a name that wants more is told to be none. Sanitizers
+ * want memory as they like, and end where there is none. */
+static void limit_memory(void)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    char text[64] = "";
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (n <= 0) return;
+    rlim_t now = strtoull(text, NULL, 10) * (rlim_t)sysconf(_SC_PAGESIZE) + MEMORY_MORE;
+    setrlimit(RLIMIT_AS, &(struct rlimit){now, now});
+#endif
+}
+
 /* Its own CPU time ends it: the signal's default action. It never returns. */
 static void serve(int fd)
 {
@@ -69,6 +85,8 @@ static void serve(int fd)
     signal(SIGPROF, SIG_DFL);
     signal(SIGXCPU, SIG_DFL);
     setrlimit(RLIMIT_CPU, &(struct rlimit){CPU_S, CPU_S});
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    limit_memory();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (;;) {
         ssize_t n = recv(fd, name, sizeof name - 1, 0);
@@ -84,13 +102,19 @@ static void serve(int fd)
     }
 }
 
-void gpu_demangle_end(void)
+static void end_child(void)
 {
     if (!it.pid) return;
     close(it.fd);
     kill(it.pid, SIGKILL);
     while (waitpid(it.pid, NULL, 0) < 0 && errno == EINTR) continue;
     it.pid = 0;
+}
+
+void gpu_demangle_end(void)
+{
+    end_child();
+    it.deaths = 0;
 }
 
 static bool has_child(void)
@@ -124,7 +148,7 @@ static const char *ask_child(struct arena *a, const char *mangled)
     }
     if (n <= 0) {
         it.deaths++;
-        gpu_demangle_end();
+        end_child();
         return mangled;
     }
     return n == 1 && answer[0] == '?' ? mangled : arena_str_n(a, answer, (size_t)n);
