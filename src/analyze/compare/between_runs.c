@@ -41,23 +41,23 @@ struct evidence {
     double freedom;
 };
 
-static double spread(struct stats_sample s)
+static double spread(struct stats_sample s, double least)
 {
-    return fmax(stats_stddev(s.x, s.n), LEAST_SD);
+    return fmax(stats_stddev(s.x, s.n), fmax(least, LEAST_SD));
 }
 
 /* Welch: each side has its own spread, and the difference of the means the root of the sum of both variances over
  * their runs. Satterthwaite's degrees of freedom say how well that sum is known: nearer to those of the side whose
  * variance weighs more. A new side of one or two runs has no spread to speak of: the base's is taken for both, which
  * makes it the interval in which one more run of the base would lie. */
-static struct evidence from_sides(const struct between_sides *in, double *sd)
+static struct evidence from_sides(const struct between_sides *in, double least, double *sd)
 {
-    double na = (double)in->base.n, nb = (double)in->new_.n, a = spread(in->base);
+    double na = (double)in->base.n, nb = (double)in->new_.n, a = spread(in->base, least);
     if (in->new_.n < BETWEEN_RUNS_MIN) {
         *sd = a;
         return (struct evidence){a * sqrt(1 / na + 1 / nb), na - 1};
     }
-    double b = spread(in->new_);
+    double b = spread(in->new_, least);
     double va = a * a / na, vb = b * b / nb;
     *sd = sqrt((a * a + b * b) / 2);
     return (struct evidence){sqrt(va + vb),
@@ -139,7 +139,7 @@ tare_status between_runs(const struct between_sides *in, const struct between_ru
     if (!isfinite(out->log)) return error_set(err, TARE_INVALID, "a run whose value has no logarithm");
     if (in->base.n >= BETWEEN_RUNS_MIN && (in->new_.n >= BETWEEN_RUNS_MIN || in->past.n < BETWEEN_PAST_MIN)) {
         out->method = BETWEEN_RUNS;
-        e = from_sides(in, &out->sd);
+        e = from_sides(in, r->least_sd, &out->sd);
     } else if (in->past.n >= BETWEEN_PAST_MIN) {
         tare_status s = between_past_sd(in->past, &out->sd, err);
         if (s < 0) return s;

@@ -22,6 +22,7 @@ struct between_rule {
     double alpha;      /* chance of a wrong "regressed", and of a wrong "improved" */
     double level;      /* of the interval that is stated beside the verdict */
     double plausible; /* sd of one run that none is beyond, for where no spread is known; 0: no such number */
+    double least_sd;  /* of one run, where others like it are known to spread so much; 0: none are */
 };
 #define BETWEEN_RULE_INIT {.min_effect = 0.02, .detect = 0.05, .alpha = 0.01, .level = 0.95}
 

@@ -7,6 +7,7 @@
 
 #include "analyze/compare/compare_gpu_row.h"
 #include "analyze/compare/compare_pairs.h"
+#include "analyze/gpu/gpu_work.h"
 #include "core/fmt.h"
 
 #define TIME(NAME, HELP) \
@@ -118,9 +119,10 @@ static void tell_unmatched(struct comparing *k, const char *side, const struct g
     comparison_add_unmatched(k->c, side, in->n_steps ? arena_printf(&k->c->arena, "%s a step", name) : name);
 }
 
-static tare_status add_kernel_row(struct comparing *k, const struct kernel_runs *of, const char *name)
+static tare_status add_kernel_row(struct comparing *k, const struct kernel_runs *of, const char *name,
+                                  bool steady)
 {
-    struct gpu_row r = {.name = name, .measure = "kernel.time", .on_gpu = true};
+    struct gpu_row r = {.name = name, .measure = "kernel.time", .on_gpu = true, .steady = steady};
     for (int side = 0; side < PAIR_SIDES; side++) {
         struct samples *to = arena_new(&k->c->arena, k->side[side].n, sizeof *to);
         if (!to) return compare_no_memory(k->err);
@@ -150,7 +152,8 @@ static tare_status add_kernel(struct comparing *k, size_t at, const struct kerne
             of->taken[side][i][there] = true;
             seen[side]++;
         }
-    if (seen[PAIR_B]) return add_kernel_row(k, of, row_name(k, own, base));
+    const bool waits = strcmp(gpu_name_group(own->full), GPU_GROUP_COMMUNICATION) == 0;
+    if (seen[PAIR_B]) return add_kernel_row(k, of, row_name(k, own, base), !waits);
     tell_unmatched(k, "base", own, base);
     return TARE_OK;
 }
@@ -452,7 +455,8 @@ static tare_status add_card(struct comparing *k, const struct gpu_series_card *c
                 : "judged by the steps of all runs together: three of the base, 30 s apart (--close-runs: or not), "
                   "would tell by how much whole runs differ");
     s = add_columns(k);
-    return s == TARE_OK ? add_kernels(k) : s;
+    if (s == TARE_OK) s = add_kernels(k);
+    return s == TARE_OK ? gpu_rows_judge(k) : s;
 }
 
 /* ---- all of it ---- */
@@ -498,6 +502,7 @@ tare_status compare_gpu(struct comparison *c, const struct compare_gpu *in, tare
     if (s == TARE_OK && !c->cases.n)
         s = error_set(err, TARE_INVALID, "%s and %s: no GPU worked in both", base->path, new_->path);
     if (s == TARE_OK) gpu_rows_hold(&k);
+    vec_release(&k.rows);
     vec_release(&k.judged);
     vec_release(&k.slower);
     vec_release(&k.faster);

@@ -18,6 +18,13 @@ struct gpu_side { /* the card of a case in each run that has it, in order of tim
     size_t n;
 };
 
+struct gpu_row_runs { /* the runs of a row that is not judged yet */
+    struct comparison_metric *made;
+    struct compare_values base, new_;
+    struct paired_rule rule;
+    bool kernel; /* that waits for no other rank */
+};
+
 struct comparing {
     struct comparison *c;
     struct comparison_case *to;
@@ -25,6 +32,7 @@ struct comparing {
     struct gpu_side side[PAIR_SIDES];
     bool between; /* runs judge, else steps */
     bool doubt; /* of the card: records are missing on one side, so that single runs are compared, no sums */
+    VEC(struct gpu_row_runs) rows;          /* of the case */
     VEC(struct comparison_metric *) judged; /* of all cases, with the two p values of each */
     VEC(double) slower;
     VEC(double) faster;
@@ -36,6 +44,7 @@ struct gpu_row {
     const struct samples *samples[PAIR_SIDES]; /* of each run */
     bool gate;
     bool on_gpu; /* the GPU alone decides it */
+    bool steady; /* .. and it is one kernel, that waits for no other rank */
     bool whole;  /* one number a run */
     struct comparison_metric *made;
 };
@@ -44,6 +53,8 @@ tare_status gpu_row_add(struct comparing *k, struct gpu_row *r);
 /* An empty one; NULL: no memory. What --fail-on says of a measure: its role, and how large a change counts as none. */
 struct comparison_metric *gpu_row_new(struct comparing *k, const char *name, const char *role);
 const char *gpu_row_role(const struct comparing *k, const char *measure, bool gate, struct paired_rule *rule);
+/* Those of a case that runs judge. */
+tare_status gpu_rows_judge(struct comparing *k);
 /* False alarms are held over all rows together, for worse and for better (Holm). */
 void gpu_rows_hold(struct comparing *k);
 
