@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * fake_cupti.c - a libcupti of known behaviour: it asks for a buffer, fills it with records of a made-up program, and
- * hands it back when it is told to flush. Records are as long as those of CUDA 13.0. FAKE_CUPTI says what is wrong with
- * it: "busy" (another tool has it), "nodriver", "untimed" (no times), "garbage" (a record it cannot step over), "many"
- * (a full buffer, no two launches alike), "greedy" (it asks for more buffers than there are; CUDA 12.8), "names" (more
- * names than anyone keeps), "grow" (a name that is longer than can be written when demangled), "forward" and "back" (the clock is set by an hour meanwhile), "slow" (its clock answers
- * late), "threads" (nothing by itself: the program launches by fake_launch() on its threads), "late" (the program has a
- * context: single calls that are enabled are taken no notice of), "taken" (another tool takes its buffers after the
- * first flush), "dear" (graphs, and it costs a tenth of the time), "ranks" (steps of 1 ms from FAKE_T0 on, in which
- * rank 1 computes longer than the others), "graphs" (its sixth launch is one of a graph, of which nothing is
- * recorded). With FAKE_OLD it lacks a function that is needed. */
+ * hands it back when it is told to flush. Records are as long as those of CUDA 13.0. FAKE_CUPTI says what is wrong
+ * with it: "busy" (another tool has it), "nodriver", "untimed" (no times), "garbage" (a record it cannot step over),
+ * "many" (a full buffer, no two launches alike), "greedy" (it asks for more buffers than there are; CUDA 12.8),
+ * "names" (more names than anyone keeps), "grow" (a name that is longer than can be written when demangled), "forward"
+ * and "back" (the clock is set by an hour meanwhile), "slow" (its clock answers late), "threads" (nothing by itself:
+ * the program launches by fake_launch() on its threads), "late" (the program has a context: single calls that are
+ * enabled are taken no notice of), "taken" (another tool takes its buffers after the first flush), "dear" (graphs, and
+ * it costs a tenth of the time), "ranks" (steps of 1 ms from FAKE_T0 on, in which rank 1 computes longer than the
+ * others), "graphs" (its sixth launch is one of a graph, of which nothing is recorded). With FAKE_OLD it lacks a
+ * function that is needed. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>

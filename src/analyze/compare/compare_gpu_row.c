@@ -295,10 +295,10 @@ static struct usual usual_spread(const struct comparing *k)
     return found;
 }
 
-/* Three runs of a kernel that has two speeds, by where its memory lies, say, are all of one speed in a case of four, and
- * look as if they never differed: of 40 such kernels some were told apart in 7 of 10 comparisons of a program with
- * itself. So none is taken to be steadier than kernels are on average, and of three runs a side a change must be beyond
- * what the least steady one shows. */
+/* Three runs of a kernel that has two speeds, by where its memory lies, say, are all of one speed in a case of four,
+ * and look as if they never differed: of 40 such kernels some were told apart in 7 of 10 comparisons of a program with
+ * itself. So none is taken to be steadier than kernels are on average, and of three runs a side a change must be
+ * beyond what the least steady one shows. */
 static bool is_within_usual(const struct gpu_row_runs *row, const struct between_result *b, struct usual u)
 {
     enum { RUNS_ENOUGH = 4 }; /* two speeds look so in 1 case of 128 */

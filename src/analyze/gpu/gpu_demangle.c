@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * gpu_demangle.c - names of C++ as the compiler wrote them. A name may refer to parts of itself, and each such
  * reference can double it: 400 bytes can mean more letters than there are atoms. The C++ library's own demangler knows
- * no bound, so names with more than a few references are given to a child process with bounded memory and a bounded time
- * of the processor; a name that takes more stays as it is, and after a few such none is tried any more. */
+ * no bound, so names with more than a few references are given to a child process with bounded memory and a bounded
+ * time of the processor; a name that takes more stays as it is, and after a few such none is tried any more. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -234,8 +234,8 @@ const char *gpu_work_doubt(const struct gpu_work *w, uint32_t process);
 /* gpu_ranks.c: processes of a job beside each other; after idle and steps. */
 tare_status gpu_work_ranks(struct gpu_work *w);
 
-/* gpu_demangle.c: demangled where that can be done here, in bounded time and memory; else the name itself. At the end the
- * child that may have been started for it is ended, and what names it died of is forgotten. */
+/* gpu_demangle.c: demangled where that can be done here, in bounded time and memory; else the name itself. At the end
+ * the child that may have been started for it is ended, and what names it died of is forgotten. */
 const char *gpu_name_full(struct arena *a, const char *mangled);
 void gpu_demangle_end(void);
 
