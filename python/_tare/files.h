@@ -57,21 +57,23 @@ struct small_file {
     size_t size, n;      /* when it was opened; read of it */
     int failed;          /* 0, an errno, or one of: */
 };
-enum { SMALL_IS_NO_FILE = -1, SMALL_WAS_CUT = -2 };
-/* Whole files, `at_a_time` of them. Files that fail say so, each for itself. From SMALL_TOGETHER on they are asked for
- * with io_uring, where there is one: the kernel then hands many to the disk at once, which takes a third of the
- * processor time that a thread for each takes. */
+enum { SMALL_IS_NO_FILE = -1, SMALL_WAS_CUT = -2, SMALL_LATER = -3 };
+/* Whole files, `at_a_time` of them. Files that fail say so, each for itself; those that would make more than `most`
+ * bytes together with the others are left for later (0: no limit), but never all of them. From SMALL_TOGETHER on they
+ * are asked for with io_uring, where there is one: the kernel then hands many to the disk at once, which takes a third
+ * of the processor time that a thread for each takes. */
 enum { SMALL_TOGETHER = 16 };
-void small_files_read(struct small_file *files, size_t n, unsigned at_a_time);
+void small_files_read(struct small_file *files, size_t n, unsigned at_a_time, size_t most);
 
 struct small_heap { /* what is still to be read, by whoever is free */
     struct small_file *files;
     size_t n;
-    atomic_size_t next;
+    atomic_size_t next, bytes;
+    size_t most;
     unsigned together; /* asked for in one call */
 };
 /* The file open and memory for all of it; -1: it has failed. */
-int small_open(struct small_file *f);
+int small_open(struct small_heap *h, struct small_file *f);
 /* What is not there yet, call by call; then it is closed. */
 void small_finish(struct small_file *f, int fd);
 void *small_by_thread(void *heap);

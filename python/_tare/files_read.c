@@ -112,7 +112,16 @@ tare_status read_job_run(const struct read_job *job, enum read_way way, const ch
 
 /* ---- many files ---- */
 
-int small_open(struct small_file *f)
+/* Whether there is room for it among the others. The first always has. */
+static bool has_room(struct small_heap *h, size_t size)
+{
+    size_t before = atomic_fetch_add(&h->bytes, size);
+    if (!h->most || !before || (before <= h->most && size <= h->most - before)) return true;
+    atomic_fetch_sub(&h->bytes, size);
+    return false;
+}
+
+int small_open(struct small_heap *h, struct small_file *f)
 {
     struct stat st;
     int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer does not hold us */
@@ -122,6 +131,8 @@ int small_open(struct small_file *f)
         f->failed = EISDIR;
     else if (!S_ISREG(st.st_mode))
         f->failed = SMALL_IS_NO_FILE;
+    else if (!has_room(h, (size_t)st.st_size))
+        f->failed = SMALL_LATER;
     else if (!(f->data = mem_new((size_t)st.st_size, 1)))
         f->failed = ENOMEM;
     else
@@ -148,18 +159,18 @@ void *small_by_thread(void *heap)
     struct small_heap *h = heap;
     size_t i;
     while ((i = atomic_fetch_add(&h->next, 1)) < h->n) {
-        int fd = small_open(&h->files[i]);
+        int fd = small_open(h, &h->files[i]);
         if (fd >= 0) small_finish(&h->files[i], fd);
     }
     return NULL;
 }
 
 /* Four rings: while one waits, the files of the others are opened. */
-void small_files_read(struct small_file *files, size_t n, unsigned at_a_time)
+void small_files_read(struct small_file *files, size_t n, unsigned at_a_time, size_t most)
 {
     enum { RINGS = 4 };
     char why[URING_WHY];
-    struct small_heap h = {.files = files, .n = n};
+    struct small_heap h = {.files = files, .n = n, .most = most};
     if (n < at_a_time) at_a_time = (unsigned)n;
     if (at_a_time < SMALL_TOGETHER || uring_refused(why)) {
         in_threads(small_by_thread, &h, at_a_time);

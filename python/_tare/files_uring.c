@@ -194,12 +194,12 @@ struct small_batch {
 };
 
 /* Opens them and puts a request for each into the queue. Empty ones need none. */
-static void small_ask(struct uring *u, struct small_batch *b)
+static void small_ask(struct uring *u, struct small_heap *h, struct small_batch *b)
 {
     enum { MOST = 1 << 30 }; /* the rest is read later */
     for (unsigned i = 0; i < b->n; i++) {
         struct small_file *f = &b->files[i];
-        b->fd[i] = small_open(f);
+        b->fd[i] = small_open(h, f);
         if (b->fd[i] < 0) continue;
         if (f->size == 0) {
             small_finish(f, b->fd[i]);
@@ -251,7 +251,7 @@ void *small_by_uring(void *heap)
     for (size_t at; !error && (at = atomic_fetch_add(&h->next, h->together)) < h->n;) {
         struct small_batch b = {.files = h->files + at};
         b.n = h->n - at < h->together ? (unsigned)(h->n - at) : h->together;
-        small_ask(&u, &b);
+        small_ask(&u, h, &b);
         while (b.open > 0 && !error) {
             error = uring_turn(&u, b.open);
             small_answers(&u, &b);

@@ -138,8 +138,9 @@ static PyObject *tell_small(struct small_file *f)
 static PyObject *read_many(PyObject *Py_UNUSED(self), PyObject *args)
 {
     PyObject *paths;
-    unsigned threads;
-    if (!PyArg_ParseTuple(args, "O!I:files_read", &PyList_Type, &paths, &threads)) return NULL;
+    unsigned at_a_time;
+    unsigned long long most = 0;
+    if (!PyArg_ParseTuple(args, "O!I|K:files_read", &PyList_Type, &paths, &at_a_time, &most)) return NULL;
     size_t n = (size_t)PyList_GET_SIZE(paths);
     struct small_file *files = mem_new(n, sizeof *files);
     if (!files) return PyErr_NoMemory();
@@ -151,7 +152,7 @@ static PyObject *read_many(PyObject *Py_UNUSED(self), PyObject *args)
     }
     if (out) {
         Py_BEGIN_ALLOW_THREADS;
-        small_files_read(files, n, threads < 1 ? 1 : threads);
+        small_files_read(files, n, at_a_time < 1 ? 1 : at_a_time, most);
         Py_END_ALLOW_THREADS;
     }
     for (size_t i = 0; i < n; i++) {
@@ -223,6 +224,16 @@ static PyObject *unpack(PyObject *Py_UNUSED(self), PyObject *args)
     PyObject *out = p.codec && n >= 0 ? made_by(&p, (size_t)n, name) : raise_error(&err);
     PyBuffer_Release(&from);
     return out;
+}
+
+static PyObject *pack_room(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    const char *name;
+    unsigned long long n;
+    tare_error err = TARE_ERROR_INIT;
+    if (!PyArg_ParseTuple(args, "sK:pack_room", &name, &n)) return NULL;
+    const struct codec *c = codec_find(name, &err);
+    return c ? PyLong_FromSize_t(codec_bound(c, n)) : raise_error(&err);
 }
 
 static PyObject *head_of(PyObject *Py_UNUSED(self), PyObject *args)
@@ -331,8 +342,10 @@ static PyMethodDef functions[] = {
     {"file_read", (PyCFunction)(void (*)(void))read_range, METH_VARARGS | METH_KEYWORDS,
      "file_read(fd, offset, n, way, name, depth=8, piece=1 MiB): bytes; way: read, threads, direct, uring"},
     {"files_read", read_many, METH_VARARGS,
-     "files_read(paths as bytes, at a time): bytes of each, or a number: an errno, -1 no regular file, -2 cut"},
+     "files_read(paths as bytes, at a time, most=0): bytes of each, or a number: an errno, -1 no regular file, -2 cut, "
+     "-3 left for later: all would be more than `most` bytes"},
     {"pack", pack, METH_VARARGS, "pack(codec, level, buffer): bytes"},
+    {"pack_room", pack_room, METH_VARARGS, "pack_room(codec, n): bytes that n take at most; 0: too many for it"},
     {"unpack", unpack, METH_VARARGS, "unpack(codec, buffer, n): exactly n bytes"},
     {"stored_head", head_of, METH_VARARGS, "stored_head(codec, kind, raw, packed): the head of a stored file"},
     {"stored_data", stored_data, METH_VARARGS, "stored_data(file, name, most): (kind, bytes)"},

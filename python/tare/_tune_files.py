@@ -30,6 +30,7 @@ PROBE_S = 2.0  # for choosing
 DEPTH, PIECE = 8, MIB
 CHUNK = 8 * MIB
 FILES_AHEAD, FILES_AT_A_TIME = 512, 128
+BYTES_AHEAD, _LATER = 256 * MIB, -3
 WAYS = {"threads": False, "direct": True, "uring": True}  # and whether it goes past the page cache
 _proved: dict[int, tuple[str, str]] = {}  # by device: a way that was confirmed there, and how
 
@@ -265,11 +266,13 @@ class Reader:
             waiting: list[tuple[list, futures.Future]] = []
             while True:
                 while len(waiting) < 2 and (window := next(windows, None)) is not None:
-                    waiting.append((window, ahead.submit(_tare.files_read, [os.fsencode(p) for p in window], threads)))
+                    waiting.append((window, ahead.submit(_tare.files_read, [os.fsencode(p) for p in window], threads, BYTES_AHEAD)))
                 if not waiting:
                     break
                 window, done = waiting.pop(0)
                 for path, data in zip(window, done.result()):
+                    if data == _LATER:
+                        data = _tare.files_read([os.fsencode(path)], 1)[0]
                     if isinstance(data, int):
                         raise _small_error(data, path)
                     total += len(data)
@@ -473,9 +476,11 @@ def _excerpt(data: bytes) -> bytes:
     return data[:n] + data[middle : middle + n] + data[-n:]
 
 
-def _try_codec(codec: str, excerpt: bytes) -> dict[str, Any]:
-    """Ratio, and bytes per second of processor time; the better of two."""
+def _try_codec(codec: str, excerpt: bytes, whole: int) -> dict[str, Any]:
+    """Ratio, and bytes per second of processor time; the better of two. whole: bytes that it will have to pack."""
     try:
+        if not _tare.pack_room(codec, whole):
+            return {"codec": codec, "why": f"{whole} bytes are more than it packs at a time"}
         times = []
         for _ in range(2):
             begun = time.thread_time()
@@ -497,7 +502,9 @@ def _disk_rate(folder: str, excerpt: bytes) -> Any:
     except OSError as refused:
         return Unknown(f"no file without a name there: {refused.strerror}")
     try:
-        os.write(fd, excerpt)
+        left = memoryview(excerpt)
+        while left:
+            left = left[os.write(fd, left) :]
         os.fsync(fd)
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         share, _ = _tare.file_resident(fd, 0, len(excerpt))
@@ -556,7 +563,7 @@ class IOOptimizer:
             stored.reasons.append("too small to pack")
             return
         excerpt = _excerpt(raw)
-        stored.tried = [_try_codec(codec, excerpt) for codec in CODECS]
+        stored.tried = [_try_codec(codec, excerpt, len(raw)) for codec in CODECS]
         rate = _disk_rate(folder, excerpt)
         useful = [t for t in stored.tried if "ratio" in t and t["ratio"] >= LEAST_RATIO]
         if not useful:

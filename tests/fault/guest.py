@@ -53,6 +53,13 @@ def privileged(mode):
 
 # ---- full disks --------------------------------------------------------------------------------
 
+def kernel_has(kind):
+    """Built in, or a module that can be loaded."""
+    if shutil.which("modprobe"):
+        subprocess.run(["modprobe", "-q", kind], stderr=subprocess.DEVNULL)
+    return kind in open("/proc/filesystems").read().split()
+
+
 def mount_script(kind, at):
     """Shell that mounts a small file system of that kind at a folder. Skips by name what is not to be had here."""
     if kind == "tmpfs":
@@ -61,6 +68,8 @@ def mount_script(kind, at):
         return ("mkdir under lower && %s && mkdir under/upper under/work && "
                 "mount -t overlay -o lowerdir=lower,upperdir=under/upper,workdir=under/work none %s"
                 % (mount_script(kind[len("overlay on "):], "under"), at))
+    if not kernel_has(kind):
+        raise Skip("this kernel has no %s" % kind)
     if kind == "nfs":
         if not shutil.which("exportfs") or not os.path.isdir("/proc/fs/nfsd"):
             raise Skip("no NFS server (nfs-kernel-server) here")

@@ -226,6 +226,17 @@ def test_many_files_in_every_way(tmp_path, at_a_time):
     assert low.files_read([], at_a_time) == [] and low.files_read([os.fsencode(paths[want.index(2)])] * 40, at_a_time) == [2] * 40
 
 
+def test_large_files_are_not_all_read_ahead(io, tmp_path, monkeypatch):
+    paths = [write(tmp_path / f"{i}", MIB + i) for i in range(40)] + [write(tmp_path / "small", 10)]
+    for at_a_time in (1, 4, 64):
+        got = low.files_read([os.fsencode(path) for path in paths], at_a_time, 5 * MIB)
+        there = [i for i, data in enumerate(got) if data != -3]
+        assert 4 <= len(there) <= 5 and all(got[i] == paths[i].read_bytes() for i in there)
+        assert low.files_read([os.fsencode(paths[0])], at_a_time, 1) == [paths[0].read_bytes()]  # one at least
+    monkeypatch.setattr(files, "BYTES_AHEAD", 3 * MIB)
+    assert [data for _, data in io.optimize_file_reading(paths[0]).prefetch(paths)] == [path.read_bytes() for path in paths]
+
+
 # ---- storing ----
 
 DATA = [
@@ -271,12 +282,18 @@ def test_the_codec_is_chosen_by_ratio_and_speed(io, tmp_path, monkeypatch):
     stored = io.optimize_data_storage(random.Random(1).randbytes(100_000), tmp_path / "noise")
     assert stored.codec == "none" and "no codec makes it 1.1 times smaller" in stored.reasons
     speeds = {"zstd": (4.0, 1e9), "lz4": (3.0, 4e9), "zlib": (5.0, 1e8)}
-    monkeypatch.setattr(files, "_try_codec", lambda c, _: {"codec": c, "ratio": speeds[c][0], "pack_bytes_per_s": 1e8, "unpack_bytes_per_s": speeds[c][1]})
+    monkeypatch.setattr(files, "_try_codec", lambda c, *_: {"codec": c, "ratio": speeds[c][0], "pack_bytes_per_s": 1e8, "unpack_bytes_per_s": speeds[c][1]})
     for rate, codec in ((1e6, "zlib"), (1e8, "zstd"), (2e9, "lz4"), (1e11, "none")):
         monkeypatch.setattr(files, "_disk_rate", lambda folder, excerpt, rate=rate: rate)
         stored = io.optimize_data_storage(b"abcd" * 10_000, tmp_path / "x")
         assert stored.codec == codec, rate
     assert io.load(tmp_path / "x") == b"abcd" * 10_000
+
+
+def test_a_codec_that_packs_less_is_not_chosen():
+    tried = files._try_codec("lz4", b"abcd" * 2000, 0x7E000001)
+    assert tried.get("why", "").startswith(("2113929217 bytes are more than it packs", "lz4: ")), tried
+    assert low.pack_room("zlib", 2**40) > 2**40
 
 
 def test_what_would_not_come_back_equal_is_refused(io, tmp_path):
