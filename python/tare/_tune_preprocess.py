@@ -5,6 +5,7 @@ from a cache where that gives the same results, is proved to, and is proved fast
 from __future__ import annotations
 
 import concurrent.futures as futures
+import contextlib
 import copy
 import functools
 import itertools
@@ -294,7 +295,7 @@ class Pooled(Alone):
         try:
             done, raised = future.result(self.wait_s)
         except futures.process.BrokenProcessPool:
-            self.close()
+            self.kill()
             raise RuntimeError("preprocessing: a worker process ended (killed, out of memory, or os._exit in a function): "
                                f"one of these {len(chunk)} samples was with it: {chunk[0]!r:.60} ..") from None  # fmt: skip
         yield from done
@@ -314,6 +315,9 @@ class Pooled(Alone):
         """Ends workers that do not come back; threads cannot be ended, and are left behind."""
         for process in list((getattr(self._pool, "_processes", None) or {}).values()):
             process.kill()
+        if self.way == "processes":  # CPython before 3.12.1 goes on to write for ever what no worker reads any more (its issue 94777)
+            with contextlib.suppress(AttributeError, OSError):
+                self._pool._call_queue._reader.close()
         self.close(wait=self.way == "processes")
 
 

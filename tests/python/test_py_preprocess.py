@@ -365,3 +365,32 @@ def test_nothing_to_gain_says_so(tare_package, pre, monkeypatch):
     made = optimizer.optimize_preprocessing_pipeline([works], range(20))
     assert made.plan == {} and made.tuned.verdict in ("no_gain", "refused")
     assert made.tuned.bound < 2 and made([3]) == [works(3)]
+
+
+def sleeps(x):
+    time.sleep(120)
+    return x
+
+
+def dies(x):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("function", [sleeps, dies])
+def test_workers_that_do_not_come_back_are_ended_however_much_waits_for_them(pre, function):
+    """More than a pipe holds is on its way to them; CPython 3.11 waits for ever to write it."""
+    way = pre.Pooled([function], "processes", 2, 1)
+    way.wait_s = 1.0
+    ended = threading.Event()
+
+    def use():
+        try:
+            list(way.run([numpy.zeros(1 << 20) for _ in range(16)]))
+        except (RuntimeError, pre.futures.TimeoutError):
+            way.kill()
+            ended.set()
+
+    thread = threading.Thread(target=use, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert ended.is_set()
