@@ -281,6 +281,7 @@ class Tuned:
     rejected: list[tuple[dict[str, Any], str]] = dataclasses.field(default_factory=list)
     applied: bool = False
     in_use: tuple[float, float, float] | None = None
+    less: bool = False  # gain, bound and target are of memory, base over candidate: 2 is half of it
     _undo: Callable[[], Any] | None = dataclasses.field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -309,16 +310,32 @@ class Tuned:
     def to_json(self, indent: int | None = 1) -> str:
         return json.dumps(self.to_dict(), indent=indent, default=str)
 
+    def amount(self, value: float) -> str:
+        """A gain in words."""
+        if not self.less:
+            return f"{value:.2f}x"
+        return f"{1 - 1 / value:.0%} less" if value >= 1 else f"{1 / value - 1:.0%} more"
+
+    def target_text(self) -> str:
+        if not self.target:
+            return "-"
+        return "-".join(f"{100 - 100 / end:.0f}" for end in self.target) + "% less" if self.less else f"{self.target[0]:g}-{self.target[1]:g}x"
+
+    def gain_text(self) -> str:
+        if not self.ci:
+            return "not measured"
+        ends = (self.amount(end) if self.less else f"{end:.2f}" for end in self.ci)
+        return f"{self.amount(self.gain)} ({' to '.join(ends)})"
+
     def __str__(self) -> str:
-        target = f"; target {self.target[0]:g}-{self.target[1]:g}x" if self.target else ""
-        gain = f"{self.gain:.2f}x ({self.ci[0]:.2f} to {self.ci[1]:.2f})" if self.ci else "not measured"
+        target = f"; target {self.target_text()}" if self.target else ""
         plan = ", ".join(f"{name}={value}" for name, value in self.plan.items()) or "leave it as it is"
-        bound = f"at most {self.bound:.2f}x" if known(self.bound) else f"unknown ({getattr(self.bound, 'reason', 'not asked')})"
+        bound = f"at most {self.amount(self.bound)}" if known(self.bound) else f"unknown ({getattr(self.bound, 'reason', 'not asked')})"
         return "\n".join(
             [
                 f"{self.what}: bound on this run {bound}{target}",
                 f"  plan      {plan}",
-                f"  achieved  {gain}: {self.verdict.replace('_', ' ')}, {len(self.baseline)} pairs",
+                f"  achieved  {self.gain_text()}: {self.verdict.replace('_', ' ')}, {len(self.baseline)} pairs",
                 f"  cost      CPU {_ratio(self.cpu)}, memory {_ratio(self.memory)}" + (", uses more CPU" if self.uses_more_cpu else ""),
                 f"  why       {'; '.join(self.reasons) or 'measured in turns with what it replaces'}",
             ]

@@ -7,6 +7,7 @@ the thread pools of OpenMP do not survive a fork in the thread that used them.""
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import pickle
 import select
@@ -122,6 +123,7 @@ def in_child(call: Callable[[], Any], timeout_s: float, memory_cap: float | None
 
 def _be_child(call: Callable[[], Any], there: int) -> None:
     said: list[bytes] = []
+    gc.freeze()  # a collection would write to every object of the parent's, and copy its memory
     for name in (signal.SIGINT, signal.SIGALRM):
         signal.signal(name, signal.SIG_DFL)
     worker = threading.Thread(target=lambda: said.append(_say(call)))

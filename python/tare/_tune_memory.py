@@ -6,20 +6,26 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import gc
+import math
 import re
 import sys
+import time
 from typing import Any, Callable, Iterator, Sequence
 
 from tare import _tare
 from tare._memory import resident
 from tare._tare import in_sentence
-from tare._tune import in_bytes, pss_bytes, setting
+from tare._tune import Tuned, Unit, in_bytes, pss_bytes, setting
+from tare._tune_child import can_fork, in_child
 from tare._unknown import Unknown, known
 
-TARGET = (0.3, 0.5)  # less memory: what users hope for
+TARGET = (1 / 0.7, 1 / 0.5)  # 30 to 50 % less: what users hope for
 POLICY = 1 << 20  # blocks from 1 MiB on go back to the system when they are freed
+MOVES_TO = 32 << 20  # the highest threshold that glibc sets by itself on 64 bits
 MARGIN = 0.9  # of a cap
+PART = 1 << 18  # values that are looked at together
 _KEYS = re.compile(r"(^|[_\W])(ids?|keys?|labels?|targets?|class(es)?|ind(ex|ices)|timestamps?|times?|hash(es)?|uuid)($|[_\W])", re.IGNORECASE)
 
 
@@ -61,7 +67,6 @@ class Slimming:
     after: int = 0
     changes: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     refused: list[tuple[str, str]] = dataclasses.field(default_factory=list)
-    target: tuple[float, float] = TARGET
 
     @property
     def saved(self) -> float:
@@ -101,7 +106,7 @@ def smaller_type(array: Any, name: str = "data", tolerance: float = 0.0) -> tupl
 
 def _smaller_int(numpy: Any, array: Any, choices: list[str]) -> tuple[str | None, str]:
     low, high = int(array.min()), int(array.max())
-    if array.size > 1 and numpy.unique(array).size == array.size:
+    if array.size > 1 and high - low >= array.size - 1 and numpy.unique(array).size == array.size:
         return None, "all its values are distinct: they may be keys or ids"
     if max(abs(low), abs(high)) * array.size >= 1 << 63:
         return None, "its sum could overflow"
@@ -113,33 +118,45 @@ def _smaller_int(numpy: Any, array: Any, choices: list[str]) -> tuple[str | None
 
 
 def _smaller_float(numpy: Any, array: Any, choice: str, tolerance: float) -> tuple[str | None, str]:
-    with numpy.errstate(all="ignore"):
-        small = array.astype(choice)
-        back = small.astype(array.dtype)
-        total = float(numpy.abs(array[numpy.isfinite(array)]).sum()) if array.size else 0.0
-    if back.tobytes() == array.tobytes():
-        if total > float(numpy.finfo(choice).max):
-            return None, "its sum would overflow"
-        return choice, "every value comes back bit by bit"
-    worst = _worst_error(numpy, array, back)
-    if tolerance <= 0:
+    worst, total = 0.0, 0.0
+    for part in _parts(numpy, array):
+        with numpy.errstate(all="ignore"):
+            back = part.astype(choice).astype(array.dtype)
+            total += float(numpy.abs(part[numpy.isfinite(part)]).sum())
+        if back.tobytes() != part.tobytes():
+            worst = max(worst, _worst_error(numpy, part, back) or sys.float_info.min)
+            if tolerance <= 0 and worst == math.inf:
+                break
+    if worst and tolerance <= 0:
         return None, f"values do not come back exactly from {choice}: off by up to {worst:.2g} of a value"
     if not worst <= tolerance:
         return None, f"off by up to {worst:.2g} of a value, above the tolerance of {tolerance:g}"
-    was, now = numpy.unique(array).size, numpy.unique(small).size
-    if was != now:
-        return None, f"{was} distinct values would become {now}"
     if total > float(numpy.finfo(choice).max):
         return None, "its sum would overflow"
+    if not worst:
+        return choice, "every value comes back bit by bit"
+    was, now = numpy.unique(array).size, numpy.unique(array.astype(choice)).size
+    if was != now:
+        return None, f"{was} distinct values would become {now}"
     return choice, f"within {worst:.2g} of every value, all {was} distinct values kept"
+
+
+def _parts(numpy: Any, array: Any) -> Iterator[Any]:
+    """One piece after the other, so that looking takes no more memory than a few MiB."""
+    if array.flags.c_contiguous or array.flags.f_contiguous:
+        flat = array.reshape(-1, order="A")
+        yield from (flat[at : at + PART] for at in range(0, flat.size, PART))
+    else:
+        rows = max(1, PART * len(array) // max(1, array.size))
+        yield from (numpy.ascontiguousarray(array[at : at + rows]) for at in range(0, len(array), rows))
 
 
 def _worst_error(numpy: Any, array: Any, back: Any) -> float:
     if (numpy.isfinite(array) != numpy.isfinite(back)).any() or (numpy.isnan(array) != numpy.isnan(back)).any():
-        return float("inf")
+        return math.inf
     there = numpy.isfinite(array) & (array != 0)
     if (back[numpy.isfinite(array) & (array == 0)] != 0).any():
-        return float("inf")
+        return math.inf
     return float((numpy.abs(back[there] - array[there]) / numpy.abs(array[there])).max()) if there.any() else 0.0
 
 
@@ -267,27 +284,27 @@ class MemoryOptimizer:
             if was is not None:
                 _tare.malloc_policy(was, 2 * was)
                 block.policy["restored"] = was
-                block.findings.append(f"the allocator's threshold is {in_sentence(was, 'B')} again, as found; it moves it no more by itself")
+                block.findings.append(f"the allocator's threshold is {in_sentence(was, 'B')} now; it moves it no more by itself")
             block.kept = _pss()
             block.returned = block.after - block.kept if known(block.after) and known(block.kept) else block.after
             if gave is None:
                 block.findings.append("this C library has no malloc_trim: what was freed stays with the process")
 
     def _set_policy(self, block: MemoryBlock) -> int | None:
-        """What the threshold was, where it was changed."""
+        """What the threshold is to be afterwards, where it was changed: as found, or, where glibc would still have moved it, as far as it does. A low
+        one is no policy: glibc raises it with the first larger block that is freed, and from then on keeps such blocks."""
         if not setting(self.config, "memory_efficient"):
             block.findings.append("memory_efficient is off: the allocator is left as it is")
             return None
         was = _tare.malloc_threshold()
-        if was is None or was <= POLICY:
-            known_already = "the allocator gives blocks of 1 MiB back already"
-            block.findings.append("the allocator's threshold is not known here" if was is None else known_already)
+        if was is None:
+            block.findings.append("the allocator's threshold is not known here")
             return None
         if not _tare.malloc_policy(POLICY, POLICY):
             block.findings.append("the allocator takes no thresholds here")
             return None
         block.policy["mmap_threshold"] = POLICY
-        return was
+        return was if was > POLICY else MOVES_TO
 
     def optimize_memory_usage(self, data: Any, *, tolerance: float = 0.0) -> Any:
         """The data with smaller types where not a bit is lost (or, with a tolerance, where no two values become one), equal texts shared,
@@ -300,6 +317,60 @@ class MemoryOptimizer:
             slimmer.report.changes.append({"where": "data", "what": "equal texts are one", "saved": slimmer.text_saved})
         self.last = slimmer.report
         return out
+
+    def confirm(
+        self, base: Callable[[], Any], candidate: Callable[[], Any], *, what: str = "memory", plan: dict[str, Any] | None = None,
+        same: Callable[[Any, Any], str | None] | None = None, bound: Any = None,
+    ) -> Tuned:  # fmt: skip
+        """Does `candidate` take less memory than `base`? Each call in a child that is thrown away, in turns: the most that it held beyond what it
+        began with. `same` says what differs between the first results; `bound`, base over candidate, what can be saved at most. The speed is
+        among the reasons."""
+        unknown = Unknown("how much of it could go is not known") if bound is None else bound
+        tuned = Tuned(what, dict(plan or {}), "refused", bound=unknown, target=TARGET, less=True)
+        why = can_fork()
+        if why:
+            tuned.reasons.append(f"memory is compared in children: {why}")
+            return tuned
+        threshold, rule = setting(self.config, "optimization_threshold"), {"least": 8, "most": 12}
+        begun, said, sides = time.monotonic(), {"verdict": "going on", "next": 1}, ((base, tuned.baseline), (candidate, tuned.candidate))
+        while said["next"] > len(tuned.baseline):
+            first: list[Any] = []
+            for call, units in sides if len(tuned.baseline) % 2 == 0 else sides[::-1]:
+                ran = in_child(functools.partial(weighed, call, same is not None and not units), setting(self.config, "timeout_s"))
+                if ran.outcome != "done":
+                    tuned.reasons.append(f"{'the base' if call is base else 'the candidate'} ended as {ran.outcome}: {ran.value}")
+                    return tuned
+                units.append(ran.value[0])
+                first.append(ran.value[1])
+            difference = same(*first) if same is not None and len(tuned.baseline) == 1 else None
+            if difference:
+                tuned.verdict = "different_data"
+                tuned.reasons.append(f"the results differ: {difference}")
+                return tuned
+            if time.monotonic() - begun > setting(self.config, "budget_s"):
+                break
+            said = self._said(tuned, threshold, rule) if len(tuned.baseline) >= 8 else {"verdict": "going on", "next": 8}
+        return self._judge(tuned, threshold, rule)
+
+    @staticmethod
+    def _said(tuned: Tuned, threshold: float, rule: dict[str, int]) -> dict[str, Any]:
+        pairs = list(zip(tuned.baseline, tuned.candidate))
+        return _tare.confirm([c.memory / b.memory for b, c in pairs], [c.wall_s / b.wall_s for b, c in pairs], threshold=threshold, **rule)
+
+    def _judge(self, tuned: Tuned, threshold: float, rule: dict[str, int]) -> Tuned:
+        said = self._said(tuned, threshold, rule)
+        words = {"confirmed": "confirmed", "likely": "likely", "going on": "over_budget"}
+        tuned.verdict = words.get(said["verdict"], "no_gain")
+        gain, low, high = said["gain"]
+        if math.isfinite(high) and low > 0:  # two pairs bound nothing
+            tuned.gain, tuned.ci, tuned.memory = gain, (low, high), (1 / gain, 1 / high, 1 / low)
+            time_ = said["cpu"]  # the second series: here of wall times
+            tuned.reasons.append(f"{time_[0]:.2f}x ({time_[1]:.2f} to {time_[2]:.2f}) the time")
+        if tuned.verdict == "no_gain":
+            tuned.reasons.append(f"not surely {threshold:.0%} less: leave it as it is")
+        elif tuned.verdict == "over_budget":
+            tuned.reasons.append("the budget was used up before it was clear")
+        return tuned
 
     def process_in_chunks(self, function: Callable[[Any], Any], data: Sequence, cap: Any = None) -> Iterator[Any]:
         """function(data[i:j]) for one piece after the other, as large as stays under `cap` bytes of resident memory (a size, or "80%" of
@@ -326,6 +397,31 @@ class MemoryOptimizer:
             del out
             _tare.malloc_trim()
             size = min(2 * size, most)
+
+
+def weighed(call: Callable[[], Any], told: bool) -> tuple[Unit, Any]:
+    """In a child: time, processor time and the most memory of a call beyond what the child began with, code and files aside; its result where
+    it is asked for. Of the second call: the first loads what is loaded once."""
+    began, _ = _own_and_files()
+    call()
+    gc.collect()
+    _tare.malloc_trim()
+    own, files = _own_and_files()
+    _, was_reset = _tare.memory_peak(True)
+    cpu, begun = time.process_time(), time.perf_counter()
+    result = call()
+    wall, cpu = time.perf_counter() - begun, time.process_time() - cpu
+    most = _tare.memory_peak(False)[0]
+    if not was_reset and most <= own + files:
+        raise RuntimeError("the kernel does not let the peak be set back")
+    return Unit(wall, max(cpu, 1e-9), max(1, most - files - began)), result if told else None
+
+
+def _own_and_files() -> tuple[int, int]:
+    """Resident bytes of this process's own memory, and of files and what is shared."""
+    with open("/proc/self/status") as file:
+        kept = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in file if line.startswith("Rss")}
+    return kept["RssAnon"], kept["RssFile"] + kept["RssShmem"]
 
 
 def free_bytes(group: str = "/sys/fs/cgroup") -> int:

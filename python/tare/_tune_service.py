@@ -8,6 +8,7 @@ away, so that the model does not learn from being measured (on a GPU, which no c
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import functools
 import itertools
@@ -15,16 +16,19 @@ import math
 import statistics
 import sys
 import time
-from typing import Any, Callable, Iterable, NamedTuple
+from typing import Any, Callable, Iterable, Iterator, NamedTuple
 
-from tare._tune import Tuned, confirm, log, setting
+from tare._tune import Tuned, confirm, log, queued_seconds, setting
 from tare._tune_batch import BatchSizeOptimizer
 from tare._tune_child import can_fork, in_child
+from tare._tune_memory import TARGET as LESS_MEMORY
+from tare._tune_memory import MemoryOptimizer, weighed
 from tare._tune_profile import ProfilingOptimizer
 from tare._unknown import Unknown, known, plain
 
 # What users hope for, in times as fast
-TARGETS = {"data_loading": (2.0, 4.0), "preprocessing": (2.0, 3.0), "training": (1.5, 2.0)}
+TARGETS = {"data_loading": (2.0, 4.0), "preprocessing": (2.0, 3.0), "training": (1.5, 2.0), "memory": LESS_MEMORY}
+STEPS = 2  # of training, for the memory that they take
 LOOKED_AT_S = 2.0  # of training, for the share of waiting
 MOST_BATCHES = 200
 LOSS_DIFFERS = 0.05  # mean difference of losses from which lower precision is another training
@@ -40,29 +44,29 @@ class Stall(NamedTuple):
     high: float
     batches: int
     step_s: float
+    queued: float = 0.0  # share of the time in which the step was ready and other programs had the processors
 
     @property
     def bound(self) -> float:
-        """How many times as fast it were without waiting: by the upper end, since it is a bound."""
-        return 1 / (1 - self.high) if self.high < 1 else math.inf
+        """How many times as fast it were without waiting: by the upper end, since it is a bound, and as if the others gave way."""
+        left = 1 - self.high - self.queued
+        return 1 / left if left > 0 else math.inf
 
 
 class Report(dict):
     """A dict that prints as a table: target, bound on this run, achieved."""
 
     def __str__(self) -> str:
-        rows = [f"{'':<16}{'target':>10}{'bound':>12}  achieved"]
-        for row in self["targets"]:
-            target = f"{row['target'][0]:g}-{row['target'][1]:g}x" if row["target"] else "-"
-            bound = f"{row['bound']:.2f}x" if row["bound"] is not None else "unknown"
-            gain = f"{row['achieved']:.2f}x ({row['ci'][0]:.2f} to {row['ci'][1]:.2f})" if row["ci"] else "not measured"
-            rows.append(f"{row['what']:<16}{target:>10}{bound:>12}  {gain}: {row['verdict'].replace('_', ' ')}")
+        rows = [f"{'':<16}{'target':>12}{'bound':>10}  achieved", *(row["text"] for row in self["targets"])]
         return "\n".join(rows + [f"- {text}" for text in self.get("recommendations", ())])
 
 
 def target_row(what: str, tuned: Tuned) -> dict[str, Any]:
+    tuned.target = tuned.target or TARGETS.get(what)
+    bound = tuned.amount(tuned.bound) if known(tuned.bound) else "unknown"
     return {
-        "what": what, "target": tuned.target or TARGETS.get(what), "bound": plain(tuned.bound), "achieved": plain(tuned.gain), "ci": tuned.ci,
+        "text": f"{what:<16}{tuned.target_text():>12}{bound:>10}  {tuned.gain_text()}: {tuned.verdict.replace('_', ' ')}",
+        "what": what, "target": tuned.target, "less": tuned.less, "bound": plain(tuned.bound), "achieved": plain(tuned.gain), "ci": tuned.ci,
         "verdict": tuned.verdict, "applied": tuned.applied, "plan": tuned.plan, "reasons": tuned.reasons,
     }  # fmt: skip
 
@@ -169,10 +173,15 @@ class OptimizedFineTuningService:
         found = self.results[first:]
         return Report(
             model_name=model_name, user_id=user_id, targets=[target_row(what, tuned) for what, tuned in found],
-            optimization_plan={what: tuned.plan for what, tuned in found if tuned.worth(setting(self.config, "apply")) and tuned.plan},
+            optimization_plan={what: tuned.plan for what, tuned in found if self._to_use(what, tuned)},
             recommendations=[text for what, tuned in found for text in _advice(what, tuned)] + missing,
             stall=stall._asdict() if stall else None, bottlenecks=bottlenecks, system=self.profiler.get_training_stats(),
         )  # fmt: skip
+
+    def _to_use(self, what: str, tuned: Tuned) -> bool:
+        """What saves memory for time is of use only where memory is limited."""
+        wanted = what != "checkpointing" or setting(self.config, "memory_limit") is not None
+        return bool(wanted and tuned.plan and tuned.worth(setting(self.config, "apply")))
 
     def _step(self, model_name: str, config: dict[str, Any], missing: list[str]) -> Callable[[Any], Any] | None:
         step = config.get("step")
@@ -199,14 +208,15 @@ class OptimizedFineTuningService:
         self._keep("training", tuned)
         self._batches(step, usual, named, config)
         self._keep("mixed precision", self.mixed_precision(step, _batch(usual)))
+        self._keep("checkpointing", self.checkpointing(step, _batch(usual)))
         return stall
 
     def stall(self, loader: Iterable, step: Callable[[Any], Any], seconds: float = LOOKED_AT_S) -> Stall:
         """How long a training loop waits for its batches: a few seconds of it."""
-        waits, steps = self._call(functools.partial(_loop, loader, step, seconds))
+        waits, steps, queued = self._call(functools.partial(_loop, loader, step, seconds))
         if len(steps) < 2:
             raise ValueError(f"{len(steps)} batches: too few to see whether training waits for data")
-        return stall_of(waits, steps)
+        return stall_of(waits, steps)._replace(queued=queued / (sum(waits) + sum(steps)))
 
     def _call(self, call: Callable[[], Any]) -> Any:
         """In a child, or on a GPU here."""
@@ -275,6 +285,44 @@ class OptimizedFineTuningService:
         sync = torch.cuda.synchronize if device == "cuda" else lambda: None
         return self._call(lambda: confirm(lambda: (step(batch), sync()), lambda: (lower(), sync()), what="mixed precision", plan=plan, **rule))
 
+    def checkpointing(self, step: Callable[[Any], Any], batch: Any) -> Tuned:
+        """Layers of the step's model computed again in the backward pass instead of kept: less memory for more time, both measured in turns. The
+        bound is what is left without all that the backward pass keeps. Within memory_context(), since glibc's heap would stay as large. Advice: nothing is changed."""
+        torch, model = sys.modules.get("torch"), getattr(step, "model", None)
+        tuned = Tuned("checkpointing", {}, "refused", less=True)
+        blocks = recomputable(model) if torch is not None and model is not None else {}
+        if torch is None or model is None:
+            tuned.reasons.append("the step has no .model of PyTorch whose layers could be computed again")
+        elif _has_batch_norm(model):
+            tuned.reasons.append("the model has BatchNorm layers, whose statistics would count a batch twice")
+        elif not blocks:
+            tuned.reasons.append("the model has no repeated blocks: nothing between their ends could be dropped")
+        elif can_fork():
+            tuned.reasons.append(f"memory is compared in children: {can_fork()}")
+        if tuned.reasons:
+            return tuned
+
+        def losses() -> list[float | None]:
+            return [_loss(step(batch)) for _ in range(STEPS)]
+
+        def again() -> list[float | None]:
+            with MemoryOptimizer(self.config).memory_context(), recomputing(blocks):
+                return losses()
+
+        _load_checkpoint(torch)
+        try:
+            least = self._call(functools.partial(_least_memory, lambda: step(batch), model))
+        except RuntimeError as failed:
+            tuned.reasons.append(str(failed))
+            return tuned
+        plan = {"checkpointing": [name or "the whole model" for name in blocks], "memory_context": True}
+        tuned = MemoryOptimizer(self.config).confirm(losses, again, what="checkpointing", plan=plan, same=_losses_apart)
+        if tuned.ci and least > 0:
+            tuned.bound = statistics.median(unit.memory for unit in tuned.baseline) / least
+        if tuned.verdict == "confirmed" and not setting(self.config, "memory_limit"):
+            tuned.reasons.append("worth it where memory is the limit: for a larger batch, or a smaller machine")
+        return tuned
+
     def _losses_differ(self, base: Callable[[], Any], lower: Callable[[], Any], step: Any) -> str | None:
         """Each from the same start: a child each, or the model's own state set back."""
         losses = []
@@ -299,11 +347,12 @@ class OptimizedFineTuningService:
 # ---- one training loop ----
 
 
-def _loop(loader: Iterable, step: Callable[[Any], Any], seconds: float) -> tuple[list[float], list[float]]:
-    """Times of waiting and of steps; the first batch, which starts workers and fills queues, is not counted. Epochs follow each other."""
+def _loop(loader: Iterable, step: Callable[[Any], Any], seconds: float) -> tuple[list[float], list[float], float]:
+    """Times of waiting and of steps, and for how long steps were ready and others had the processors; the first batch, which starts workers and
+    fills queues, is not counted. Epochs follow each other."""
     waits: list[float] = []
     steps: list[float] = []
-    end, first = math.inf, True
+    end, first, queued = math.inf, True, 0.0
     while time.monotonic() < end and len(steps) < MOST_BATCHES:
         it, got = iter(loader), 0
         while time.monotonic() < end and len(steps) < MOST_BATCHES:
@@ -312,7 +361,7 @@ def _loop(loader: Iterable, step: Callable[[Any], Any], seconds: float) -> tuple
                 batch = next(it)
             except StopIteration:
                 break
-            fetched = time.perf_counter()
+            before, fetched = queued_seconds(), time.perf_counter()
             step(batch)
             got += 1
             if first:
@@ -320,9 +369,10 @@ def _loop(loader: Iterable, step: Callable[[Any], Any], seconds: float) -> tuple
                 continue
             waits.append(fetched - begun)
             steps.append(time.perf_counter() - fetched)
+            queued += queued_seconds() - before
         if not got:
             break
-    return waits, steps
+    return waits, steps, queued
 
 
 def stall_of(waits: list[float], steps: list[float]) -> Stall:
@@ -380,11 +430,85 @@ def _has_batch_norm(model: Any) -> bool:
     return any("BatchNorm" in type(module).__name__ for module in model.modules())
 
 
+# ---- layers that are computed again ----
+
+
+def recomputable(model: Any) -> dict[str, Any]:
+    """Blocks by their names: the members of lists and sequences of modules that have modules of their own, the outermost; or the whole of a
+    sequence of four layers or more."""
+    import torch
+
+    blocks: dict[str, Any] = {}
+    for name, module in model.named_modules():
+        if any(f"{name}.".startswith(f"{block}.") for block in blocks):
+            continue
+        if isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)) and len(module) > 1:
+            members = {f"{name}.{key}".lstrip("."): block for key, block in module.named_children() if len(list(block.children())) > 1}
+            blocks.update(members if len(members) > 1 else {})
+    if not blocks and isinstance(model, torch.nn.Sequential) and len(model) >= 4:
+        blocks[""] = model
+    return blocks
+
+
+def _load_checkpoint(torch: Any) -> None:
+    """What PyTorch loads at the first use, some 100 MiB, is not what the layers take."""
+    from torch.utils.checkpoint import checkpoint
+
+    checkpoint(torch.square, torch.ones(1, requires_grad=True), use_reentrant=False).backward()
+
+
+@contextlib.contextmanager
+def recomputing(blocks: dict[str, Any]) -> Iterator[None]:
+    """Within it, what the blocks compute on the way is computed again in the backward pass."""
+    from torch.utils.checkpoint import checkpoint, checkpoint_sequential
+
+    for name, block in blocks.items():
+        if name:
+            block.forward = functools.partial(checkpoint, block.forward, use_reentrant=False)
+        else:
+            block.forward = lambda x, layers=list(block): checkpoint_sequential(layers, max(2, math.isqrt(len(layers))), x, use_reentrant=False)
+    try:
+        yield
+    finally:
+        for block in blocks.values():
+            del block.forward
+
+
+def _least_memory(call: Callable[[], Any], model: Any) -> int:
+    """Bytes that a step takes without what the graph keeps, the parameters aside, and without what the allocator keeps."""
+    import torch
+
+    def tight() -> None:
+        with MemoryOptimizer().memory_context():
+            call()
+
+    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    kept: dict[int, int] = {}
+
+    def pack(tensor: Any) -> Any:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    unit, _ = weighed(tight, False)
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        call()
+    return (unit.memory or 0) - sum(kept.values())
+
+
+def _losses_apart(base: list, again: list) -> str | None:
+    if any(x is None or not math.isfinite(x) for x in base + again):
+        return "the step returns no loss, or one that is no number"
+    apart = max(abs(a - b) / max(abs(a), 1e-12) for a, b in zip(base, again))
+    return f"losses differ by up to {apart:.2g} of their value" if apart > 1e-4 else None
+
+
 def _advice(what: str, tuned: Tuned) -> list[str]:
     """One sentence a part: what to do, or why it is left."""
     if tuned.plan and tuned.verdict in ("confirmed", "likely"):
         plan = ", ".join(f"{name}={value}" for name, value in tuned.plan.items())
-        gain = f"{tuned.gain:.2f}x ({tuned.ci[0]:.2f} to {tuned.ci[1]:.2f})" if tuned.ci and known(tuned.gain) else "a gain"
-        return [f"{what}: use {plan}: {gain}, {tuned.verdict}"]
+        gain = f"{tuned.gain_text()} of memory" if tuned.less else tuned.gain_text()
+        return [f"{what}: use {plan}: {gain}, {tuned.verdict}" + (f"; {'; '.join(tuned.reasons)}" if tuned.less else "")]
     why = "; ".join(tuned.reasons[:2]) or tuned.verdict.replace("_", " ")
     return [f"{what}: leave it as it is: {why}"]

@@ -214,3 +214,64 @@ def test_what_a_control_group_leaves(tmp_path):
     assert free_bytes(str(tmp_path)) == 420_000  # files in memory give way
     (tmp_path / "memory.max").write_text("max")
     assert free_bytes(str(tmp_path)) > 1_000_000
+
+
+# ---- less, shown by a whole program ----
+
+
+def table(optimizer=None):
+    """Numbers of 64 bits that were measured with 32; normalised, and something computed of them."""
+    data = {"x": numpy.arange(1 << 20, dtype=numpy.float32).astype(numpy.float64).reshape(-1, 16)}
+    if optimizer is not None:
+        data = optimizer.optimize_memory_usage(data)
+    x = (data["x"] - data["x"].mean(0)) / data["x"].std(0)
+    return round(float(x.max()), 3)
+
+
+def test_a_program_with_half_of_its_memory_gone(tare_package):
+    config = tare_package.DataOptimizationConfig(budget_s=120, timeout_s=300)
+    optimizer = tare_package.MemoryOptimizer(config)
+    table(optimizer)
+    assert optimizer.last.before == 2 * optimizer.last.after
+    same = lambda a, b: None if a == b else f"{a}, then {b}"  # noqa: E731
+    tuned = optimizer.confirm(table, lambda: table(tare_package.MemoryOptimizer(config)), plan={"types": "float32"}, same=same, bound=2.0)
+    assert tuned.verdict == "confirmed" and 1 / 0.75 < tuned.ci[0] <= tuned.gain <= tuned.ci[1] < 2.05, str(tuned)  # 25 to 50 % less
+    assert "% less (" in str(tuned) and "bound on this run at most 50% less; target 30-50% less" in str(tuned) and "the time" in tuned.reasons[0]
+    other = optimizer.confirm(table, lambda: 0.0, same=same)
+    assert other.verdict == "different_data" and "then 0.0" in other.reasons[0]
+    more = optimizer.confirm(lambda: bytearray(b"x") * (8 * MIB), lambda: bytearray(b"x") * (64 * MIB))
+    assert more.verdict == "no_gain" and "% more" in more.gain_text(), str(more)
+
+    def fails():
+        raise KeyError("mine")
+
+    failed = optimizer.confirm(fails, table)
+    assert failed.verdict == "refused" and "the base ended as failed: KeyError: 'mine'" in failed.reasons[0]
+
+
+def test_looking_takes_little_memory(tare_package):
+    from tare._tune_child import in_child
+    from tare._tune_memory import smaller_type, weighed
+
+    data = numpy.arange(1 << 22, dtype=numpy.float64)  # 32 MiB
+    ran = in_child(lambda: weighed(lambda: smaller_type(data), True), 120)
+    assert ran.outcome == "done" and ran.value[1][0] == "float32" and ran.value[0].memory < 16 * MIB, ran
+    for array in (data.reshape(1024, -1), data.reshape(1024, -1).T, data.reshape(1024, -1)[:, ::3], data[::-2]):
+        assert smaller_type(array)[0] == "float32"
+        array = array + 0.1
+        assert smaller_type(array)[0] is None
+
+
+def test_blocks_are_given_back_from_the_first_use_on(python):
+    """glibc raises a low threshold with the first larger block that is freed."""
+    done = python(
+        """
+        import tare
+        from tare import _tare
+        with tare.memory_optimization_context() as m:
+            bytearray(8 << 20)
+            print(_tare.malloc_threshold() == 1 << 20 == m.policy["mmap_threshold"])
+        print(m.policy["restored"], m.findings)
+        """
+    )
+    assert done.stdout.startswith("True\n") and "moves it no more" in done.stdout, done.stdout
