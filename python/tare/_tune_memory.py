@@ -402,6 +402,7 @@ class MemoryOptimizer:
 def weighed(call: Callable[[], Any], told: bool) -> tuple[Unit, Any]:
     """In a child: time, processor time and the most memory of a call beyond what the child began with, code and files aside; its result where
     it is asked for. Of the second call: the first loads what is loaded once."""
+    _tare.malloc_trim()  # what the parent had freed
     began, _ = _own_and_files()
     call()
     gc.collect()
