@@ -287,38 +287,33 @@ static void idle_time_by_cause(void **state)
     gpu_profile_release(&p);
 }
 
-/* A wait of minutes is one, too. */
-static void a_long_wait_is_a_wait(void **state)
-{
-    struct making *m = *state;
-    struct gpu_profile p;
-    begin(m);
-    call(m, 1, 0, 5, 3);
-    kernel(m, 1, 10, 90000000, 11);
-    call(m, 2, 20, 90000100, 4);
-    call(m, 3, 90000100, 90000105, 3);
-    kernel(m, 3, 90000110, 90000200, 11);
-    analyse(m, &p);
-    assert_int_equal(idle_us(&p, "sync"), 110);
-    assert_int_equal(idle_us(&p, "launch"), 0);
-    gpu_profile_release(&p);
-}
-
-/* Without the wait the next launch would have been hidden behind the GPU's work: as far as there was any. */
+/* A kernel, a wait for it, then a launch and its kernel, in us. A wait of minutes is one, too. Without the wait the
+ * next launch would have been hidden behind the GPU's work: as far as there was any. */
 static void a_wait_hides_no_more_than_there_was_work(void **state)
 {
-    struct making *m = *state;
-    struct gpu_profile p;
-    begin(m);
-    call(m, 1, 0, 5, 3);
-    kernel(m, 1, 10, 25, 11);
-    call(m, 2, 6, 27, 4);
-    call(m, 3, 37, 42, 3);
-    kernel(m, 3, 47, 100, 11); /* gap 22: sync 2 + 10 + 5 of the launch's 10 */
-    analyse(m, &p);
-    assert_int_equal(idle_us(&p, "sync"), 17);
-    assert_int_equal(idle_us(&p, "launch"), 5);
-    gpu_profile_release(&p);
+    static const struct {
+        uint64_t ends, wait, waited, launch, starts, sync, launching;
+    } rows[] = {
+        {90000000, 20, 90000100, 90000100, 90000110, 110, 0},
+        {25, 6, 27, 37, 47, 17, 5}, /* gap 22: sync 2 + 10 + 5 of the launch's 10 */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        void *made = NULL;
+        struct gpu_profile p;
+        set_up(&made);
+        begin(made);
+        call(made, 1, 0, 5, 3);
+        kernel(made, 1, 10, rows[i].ends, 11);
+        call(made, 2, rows[i].wait, rows[i].waited, 4);
+        call(made, 3, rows[i].launch, rows[i].launch + 5, 3);
+        kernel(made, 3, rows[i].starts, rows[i].starts + 53, 11);
+        analyse(made, &p);
+        assert_int_equal(idle_us(&p, "sync"), rows[i].sync);
+        assert_int_equal(idle_us(&p, "launch"), rows[i].launching);
+        gpu_profile_release(&p);
+        tear_down(&made);
+    }
 }
 
 static void memory(struct making *m, uint64_t device, uint64_t what, uint64_t address, uint64_t bytes)
@@ -797,8 +792,7 @@ int main(void)
         cmocka_unit_test(names_that_take_long_together),
         cmocka_unit_test_setup_teardown(a_report_with_names_that_grow, set_up, tear_down),
         cmocka_unit_test(sorting_and_finding),
-        cmocka_unit_test_setup_teardown(a_long_wait_is_a_wait, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_wait_hides_no_more_than_there_was_work, set_up, tear_down),
+        cmocka_unit_test(a_wait_hides_no_more_than_there_was_work),
         cmocka_unit_test_setup_teardown(memory_is_of_its_card, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_in_no_range_is_told_by_thread, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_pool_counts_by_its_size, set_up, tear_down),
