@@ -88,7 +88,7 @@ REPLAYS   := $(FUZZ_SRC:fuzz/fuzz_%.c=$(O)/fuzz/replay_%)
 SHARED    := libtare.so.$(VERSION)
 
 # Unit tests that also run under ThreadSanitizer: what several threads touch.
-TSAN_TESTS := test_ring test_hist test_mem test_ulid test_scope test_session test_threads test_load test_harness test_roof
+TSAN_TESTS := test_loop test_ring test_hist test_mem test_ulid test_scope test_session test_threads test_load test_harness test_roof
 TSAN_BUILT := $(filter $(TSAN_TESTS:%=$(O)/tests/%),$(TESTS))
 
 PKGS      := jansson libzstd yaml-0.1 zlib libcrypto sqlite3

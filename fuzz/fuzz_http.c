@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * fuzz_http.c - any bytes as requests of HTTP/1.1. However they are cut, the same requests come out: methods, targets,
- * headers and bodies; what is refused is refused. Limits hold, texts end, and nothing beyond the bytes is read. */
+ * headers and bodies; what is refused is refused. Limits hold, texts end, nothing beyond the bytes is read. The query
+ * is decoded or refused, and a path is at most one route. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/buf.h"
-#include "server/http_parse.h"
+#include "server/route.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -43,6 +44,23 @@ static void say_head(struct reader *r)
     }
 }
 
+/* A path that is found is spelled as its row is; what is decoded has no NUL and is no longer than it was. */
+static void look_up(const struct http_head *h)
+{
+    static struct exchange x;
+    const char *value = NULL;
+    unsigned allowed;
+    x.head.query = h->query;
+    const struct route *r = route_find(h->method, h->path, x.param, &allowed);
+    must(!r || (allowed & 1u << r->method) == 0);
+    must(!r || strncmp(r->path, h->path, strcspn(r->path, "{")) == 0);
+    must(!r || !strchr(r->path, '{') || (x.param[0] && strspn(x.param, "%/.") == 0));
+    if (exchange_query(&x, "subject", &value, NULL) == TARE_OK && value)
+        must(strlen(value) <= strlen(h->query));
+    arena_release(&x.arena);
+    x.arena = (struct arena)ARENA_INIT;
+}
+
 static int feed(struct reader *r, const char *bytes, size_t n)
 {
     int again = n > 0;
@@ -56,7 +74,10 @@ static int feed(struct reader *r, const char *bytes, size_t n)
             must(r->p.status >= 400 && r->p.why);
             return 0;
         }
-        if (step == PARSE_HEAD || (step == PARSE_END && !r->p.head)) say_head(r);
+        if (step == PARSE_HEAD) {
+            say_head(r);
+            look_up(&r->head);
+        }
         if (step == PARSE_END) {
             buf_add_str(&r->said, "|");
             http_begin(&r->p, &r->head);

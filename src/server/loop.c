@@ -56,8 +56,7 @@ void address_text(const struct address *a, char out[INET6_ADDRSTRLEN])
     if (!inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? a->bytes + 12 : a->bytes, out, INET6_ADDRSTRLEN)) out[0] = 0;
 }
 
-/* Clients of one network can have any number of IPv6 addresses: the first 64 bits count. */
-static struct address address_group(const struct address *a)
+struct address address_group(const struct address *a)
 {
     struct address g = *a;
     if (!is_v4(a)) memset(g.bytes + 8, 0, 8);

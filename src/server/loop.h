@@ -65,5 +65,7 @@ const struct loop_counts *loop_counts(const struct loop *l);
 void address_text(const struct address *a, char out[INET6_ADDRSTRLEN]);
 struct address address_of(const struct sockaddr_storage *s);
 bool address_is_loopback(const struct address *a);
+/* Who counts as one: clients of one network can have any number of IPv6 addresses, so the first 64 bits count. */
+struct address address_group(const struct address *a);
 
 #endif

@@ -3,6 +3,7 @@
  * must. */
 #include "server/server.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,10 +50,17 @@ static bool is_safe(enum http_method m)
     return m == METHOD_GET || m == METHOD_HEAD;
 }
 
+/* Whose requests are counted, and as what. */
+struct rate_key {
+    char kind; /* address, wrong token, read, write */
+    char who[ADDRESS_SIZE];
+};
+
 /* False: answered with 429. */
-static bool may_take(struct server *s, struct exchange *x, const struct rate_limit *limit, const char *who)
+static bool may_take(struct server *s, struct exchange *x, const struct rate_limit *limit,
+                     const struct rate_key *key)
 {
-    uint64_t wait = rate_take(s->rate, limit, who, strlen(who), clock_raw_ns());
+    uint64_t wait = rate_take(s->rate, limit, key, sizeof *key, clock_raw_ns());
     if (!wait) return true;
     reply_problem(x, 429, "too many requests");
     x->reply.extra =
@@ -62,12 +70,10 @@ static bool may_take(struct server *s, struct exchange *x, const struct rate_lim
 
 static bool address_may(struct server *s, struct exchange *x, const struct rate_limit *limit, char kind)
 {
-    struct address a = x->peer;
-    char who[2 + INET6_ADDRSTRLEN] = {kind, ' '};
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    if (memcmp(a.bytes, mapped, sizeof mapped) != 0) memset(a.bytes + 8, 0, 8); /* a network of IPv6 is one */
-    address_text(&a, who + 2);
-    return may_take(s, x, limit, who);
+    struct address group = address_group(&x->peer);
+    struct rate_key key = {.kind = kind};
+    memcpy(key.who, group.bytes, sizeof key.who);
+    return may_take(s, x, limit, &key);
 }
 
 static void refuse_method(struct exchange *x, unsigned allowed)
@@ -100,14 +106,15 @@ static bool is_authorized(struct server *s, struct exchange *x)
         return false;
     }
     x->scopes = grant.scopes;
-    snprintf(x->project, sizeof x->project, "%s", grant.project);
+    memcpy(x->project, grant.project, sizeof x->project);
     if (!(grant.scopes & x->route->scope)) {
         reply_problem(x, 403, "this token has not the scope that is needed");
         return false;
     }
-    char who[2 + sizeof grant.id] = {x->route->rate == RATE_WRITE ? 'w' : 'r', ' '};
-    memcpy(who + 2, grant.id, sizeof grant.id);
-    return may_take(s, x, &s->limit, who);
+    struct rate_key key = {.kind = x->route->rate == RATE_WRITE ? 'w' : 'r'};
+    static_assert(sizeof grant.id <= sizeof key.who, "an id fits");
+    memcpy(key.who, grant.id, sizeof grant.id);
+    return may_take(s, x, &s->limit, &key);
 }
 
 static bool is_json(const struct exchange *x)

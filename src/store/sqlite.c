@@ -426,7 +426,7 @@ static tare_status db_open(struct store **out, const char *where, const struct s
         mem_free(path);
         return error_set(err, TARE_NOMEM, "%s: out of memory", where);
     }
-    s->base = (struct store){&store_sqlite, path};
+    s->base = (struct store){.ops = &store_sqlite, .where = path};
     s->path = path;
     s->wait_ms = o->wait_ms ? o->wait_ms : STORE_WAIT_MS;
     if (open_file(where, o->create, &s->db) != SQLITE_OK)

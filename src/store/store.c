@@ -18,7 +18,9 @@ tare_status store_open(struct store **out, const char *where, const struct store
 
 void store_close(struct store *s)
 {
-    if (s) s->ops->close(s);
+    if (!s) return;
+    ZSTD_freeCCtx(s->packer);
+    s->ops->close(s);
 }
 
 bool store_name_ok(const char *name)
@@ -35,17 +37,14 @@ bool store_name_ok(const char *name)
 /* ---- documents ---- */
 
 /* The frame carries a checksum: what was damaged on the disk is told, not returned. */
-static tare_status compress(struct store_body text, struct buf *out, tare_error *err)
+static tare_status compress(struct store *s, struct store_body text, struct buf *out, tare_error *err)
 {
-    ZSTD_CCtx *z = ZSTD_createCCtx();
     size_t bound = ZSTD_compressBound(text.size), n = 0;
-    if (!z || buf_reserve(out, bound) < 0) {
-        ZSTD_freeCCtx(z);
+    if (!s->packer) s->packer = ZSTD_createCCtx();
+    if (!s->packer || buf_reserve(out, bound) < 0)
         return error_set(err, TARE_NOMEM, "out of memory to keep a document of %zu bytes", text.size);
-    }
-    ZSTD_CCtx_setParameter(z, ZSTD_c_checksumFlag, 1);
-    n = ZSTD_compress2(z, out->data, bound, text.data, text.size);
-    ZSTD_freeCCtx(z);
+    ZSTD_CCtx_setParameter(s->packer, ZSTD_c_checksumFlag, 1);
+    n = ZSTD_compress2(s->packer, out->data, bound, text.data, text.size);
     if (ZSTD_isError(n))
         return error_set(err, TARE_NOMEM, "compressing a document: %s", ZSTD_getErrorName(n));
     out->len = n;
@@ -173,7 +172,7 @@ static tare_status add_text(struct store *s, const struct run *run, const struct
     struct values values = {VEC_INIT};
     struct buf body = BUF_INIT;
     struct store_entry e = {0};
-    tare_status status = compress(c->text, &body, err);
+    tare_status status = compress(s, c->text, &body, err);
     if (status == TARE_OK) status = gather(&values, run, c, err);
     if (status == TARE_OK) {
         describe(&e.about, run, c, host, runtime);

@@ -160,6 +160,7 @@ struct store_ops {
 struct store { /* a backend's own struct begins with it */
     const struct store_ops *ops;
     const char *where;
+    void *packer; /* of store.c: what compresses documents, made once */
 };
 
 extern const struct store_ops store_sqlite;

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT
+ * serve.c - what a request costs `tare serve`: processor time of the server (/proc/PID/task/.../schedstat) over the
+ * answers that a keep-alive client got, least and median of rounds of a second. Rates depend on who else is running.
+ * usage: serve TARE [ROUNDS] */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/stats.h"
+#include "core/ulid.h"
+#include "run/run.h"
+
+enum { CONNECTIONS_MAX = 256, ROUNDS_MAX = 100 };
+
+struct target {
+    pid_t pid;
+    int port;
+    char folder[300], token[200];
+};
+
+static void die(const char *what)
+{
+    perror(what);
+    exit(1);
+}
+
+/* ---- the server ---- */
+
+static FILE *start(const char *const *argv, pid_t *pid)
+{
+    int out[2];
+    if (pipe(out) < 0 || (*pid = fork()) < 0) die("start");
+    if (*pid == 0) {
+        int null = open("/dev/null", O_WRONLY);
+        dup2(out[1], 1);
+        dup2(null, 2);
+        close(out[0]);
+        execv(argv[0], (char **)(uintptr_t)argv);
+        _exit(127);
+    }
+    close(out[1]);
+    return fdopen(out[0], "r");
+}
+
+static void first_line(const char *const *argv, pid_t *pid, char *line, size_t size)
+{
+    FILE *f = start(argv, pid);
+    if (!f || !fgets(line, (int)size, f)) die("no answer of tare");
+    line[strcspn(line, "\n")] = 0;
+}
+
+static void start_server(const char *tare, struct target *t)
+{
+    char line[200], data[400];
+    pid_t helper;
+    snprintf(t->folder, sizeof t->folder, "tare-bench-serve.XXXXXX");
+    if (!mkdtemp(t->folder)) die("mkdtemp");
+    snprintf(data, sizeof data, "%s/data", t->folder);
+    const char *const token[] = {tare, "token", "new", "--scope", "read,ingest", "--data", data, NULL};
+    const char *const serve[] = {tare,     "serve", "--port",        "0", "--data", data,
+                                 "--rate", "0",     "--per-address", "0", NULL};
+    first_line(token, &helper, t->token, sizeof t->token);
+    waitpid(helper, NULL, 0);
+    first_line(serve, &t->pid, line, sizeof line);
+    t->port = (int)strtol(strrchr(line, ':') + 1, NULL, 10);
+}
+
+/* Nanoseconds that all its threads were on a processor. */
+static uint64_t cpu_ns(pid_t pid)
+{
+    char path[100];
+    uint64_t sum = 0;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *d = opendir(path);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        char file[400], text[100] = "";
+        snprintf(file, sizeof file, "%s/%s/schedstat", path, e->d_name);
+        int fd = open(file, O_RDONLY | O_CLOEXEC);
+        if (fd >= 0 && read(fd, text, sizeof text - 1) > 0) sum += strtoull(text, NULL, 10);
+        if (fd >= 0) close(fd);
+    }
+    if (d) closedir(d);
+    return sum;
+}
+
+static uint64_t resident_kb(pid_t pid)
+{
+    char path[100], line[200];
+    uint64_t kb = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, "VmRSS:", 6) == 0) kb = strtoull(line + 6, NULL, 10);
+    if (f) fclose(f);
+    return kb;
+}
+
+/* ---- the client: one request under way on each connection ---- */
+
+struct kind {
+    const char *name, *path;
+    unsigned connections;
+    bool posts;
+    double goal_us;
+};
+
+struct client {
+    int fd;
+    size_t n;
+    char in[16384];
+};
+
+static char document[8192];
+static size_t document_size, id_at; /* where its id stands */
+
+static void make_document(void)
+{
+    struct run r;
+    struct buf text = BUF_INIT;
+    if (run_init(&r, "bench", NULL) < 0) die("run_init");
+    r.subject.type = "command";
+    r.subject.name = "bench of the server";
+    struct run_case *c = run_add_case(&r, "one");
+    if (!c || run_write(&r, &text, NULL) < 0 || text.len >= sizeof document) die("run_write");
+    memcpy(document, text.data, text.len + 1);
+    document_size = text.len;
+    id_at = (size_t)(strstr(document, r.id) - document);
+    buf_release(&text);
+    run_release(&r);
+}
+
+static size_t make_request(const struct target *t, const struct kind *k, char *out, size_t size)
+{
+    int n = snprintf(out, size, "%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n",
+                     k->posts ? "POST" : "GET", k->path, t->token);
+    if (!k->posts) return (size_t)(n + snprintf(out + n, size - (size_t)n, "\r\n"));
+    n += snprintf(out + n, size - (size_t)n, "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+                  document_size);
+    char id[ULID_SIZE];
+    if (ulid_new(id, NULL) < 0) die("ulid");
+    memcpy(document + id_at, id, ULID_LEN);
+    memcpy(out + n, document, document_size);
+    return (size_t)n + document_size;
+}
+
+static void send_one(const struct target *t, const struct kind *k, struct client *c)
+{
+    static char request[16384];
+    size_t n = make_request(t, k, request, sizeof request);
+    if (send(c->fd, request, n, MSG_NOSIGNAL) != (ssize_t)n) die("send");
+    c->n = 0;
+}
+
+/* Whether a whole reply is there. */
+static bool take_reply(struct client *c, const struct kind *k)
+{
+    ssize_t n = recv(c->fd, c->in + c->n, sizeof c->in - 1 - c->n, 0);
+    if (n <= 0) die("recv");
+    c->n += (size_t)n;
+    c->in[c->n] = 0;
+    char *end = strstr(c->in, "\r\n\r\n"), *length = strstr(c->in, "Content-Length: ");
+    if (!end || !length) return false;
+    if (strncmp(c->in + 9, k->posts ? "201" : "200", 3) != 0) {
+        fprintf(stderr, "refused: %s\n", c->in);
+        exit(1);
+    }
+    return c->n >= (size_t)(end + 4 - c->in) + strtoul(length + 16, NULL, 10);
+}
+
+static uint64_t load(const struct target *t, const struct kind *k, struct client *clients, int epoll,
+                     double seconds)
+{
+    uint64_t done = 0, end = clock_raw_ns() + (uint64_t)(seconds * 1e9);
+    unsigned under_way = k->connections;
+    for (unsigned i = 0; i < k->connections; i++) send_one(t, k, &clients[i]);
+    while (under_way) {
+        struct epoll_event events[CONNECTIONS_MAX];
+        int n = epoll_wait(epoll, events, CONNECTIONS_MAX, 10000);
+        if (n <= 0) die("the server is silent");
+        bool on = clock_raw_ns() < end;
+        for (int i = 0; i < n; i++) {
+            struct client *c = events[i].data.ptr;
+            if (!take_reply(c, k)) continue;
+            done++;
+            if (on)
+                send_one(t, k, c);
+            else
+                under_way--;
+        }
+    }
+    return done;
+}
+
+static void measure(const struct target *t, const struct kind *k, unsigned rounds)
+{
+    static struct client clients[CONNECTIONS_MAX];
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)t->port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    double us[ROUNDS_MAX], best = 0;
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    for (unsigned i = 0; i < k->connections; i++) {
+        clients[i].fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        struct epoll_event e = {.events = EPOLLIN, .data.ptr = &clients[i]};
+        if (connect(clients[i].fd, (struct sockaddr *)&at, sizeof at) < 0 ||
+            epoll_ctl(epoll, EPOLL_CTL_ADD, clients[i].fd, &e) < 0)
+            die("connect");
+    }
+    load(t, k, clients, epoll, 0.2);
+    for (unsigned i = 0; i < rounds; i++) {
+        uint64_t cpu = cpu_ns(t->pid), from = clock_raw_ns();
+        uint64_t n = load(t, k, clients, epoll, 1);
+        us[i] = (double)(cpu_ns(t->pid) - cpu) / 1e3 / (double)n;
+        double rate = (double)n * 1e9 / (double)(clock_raw_ns() - from);
+        if (rate > best) best = rate;
+    }
+    for (unsigned i = 0; i < k->connections; i++) close(clients[i].fd);
+    close(epoll);
+    stats_sort(us, rounds);
+    printf("%-44s %9.3f us     goal <= %-8g %s (median %.1f, most %.0f/s, %llu KB resident)\n", k->name,
+           us[0], k->goal_us, us[0] <= k->goal_us ? "met" : "MISSED", us[rounds / 2], best,
+           (unsigned long long)resident_kb(t->pid));
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct kind kinds[] = {
+        {"serve: GET /healthz, 64 connections", "/healthz", 64, false, 10},
+        {"serve: GET /api/v1/self, token, 64", "/api/v1/self", 64, false, 10},
+        {"serve: GET /api/v1/runs?limit=1, token, 64", "/api/v1/runs?limit=1", 64, false, 50},
+        {"serve: POST a run, durable, 64", "/api/v1/runs", 64, true, 25},
+        {"serve: POST a run, durable, 256", "/api/v1/runs", 256, true, 25},
+    };
+    struct target t = {0};
+    unsigned rounds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 13;
+    if (argc < 2 || !rounds || rounds > ROUNDS_MAX) return 2;
+    make_document();
+    start_server(argv[1], &t);
+    printf("the run that is posted: %zu bytes\n", document_size);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) measure(&t, &kinds[i], rounds);
+    kill(t.pid, SIGTERM);
+    waitpid(t.pid, NULL, 0);
+    return 0;
+}
