@@ -268,7 +268,10 @@ class _Task:
             raise
         except Exception as why:
             return self.refused(f"a sample raised {type(why).__name__}: {why}")
-        return self._tune_samples(costs, habits)
+        out = self._tune_samples(costs, habits)
+        if setting(self.config, "pin_memory") and run.has_torch() and not sys.modules["torch"].cuda.is_available():
+            out.reasons.append("pinned memory and copies beside the step are not tried: there is no CUDA device here")
+        return out
 
     def _batches(self) -> list:
         """Index lists of the first batches of an epoch, as the loader's own sampler gives them; the last one too."""
