@@ -318,7 +318,7 @@ class OptimizedFineTuningService:
         plan = {"checkpointing": [name or "the whole model" for name in blocks], "memory_context": True}
         tuned = MemoryOptimizer(self.config).confirm(losses, again, what="checkpointing", plan=plan, same=_losses_apart)
         if tuned.ci and least > 0:
-            tuned.bound = statistics.median(unit.memory for unit in tuned.baseline) / least
+            tuned.bound = max(1.0, statistics.median(unit.memory for unit in tuned.baseline) / least)
         if tuned.verdict == "confirmed" and not setting(self.config, "memory_limit"):
             tuned.reasons.append("worth it where memory is the limit: for a larger batch, or a smaller machine")
         return tuned
