@@ -143,9 +143,28 @@ static void stop_both(struct ab *e)
 
 /* ---- a pair ---- */
 
-/* *lost: the pair is not to be used, and the failure is counted. */
-static tare_status take_pair(struct ab *e, struct pair *p, bool *lost, tare_error *err)
+#define SHIFT_MOST 0.3                   /* processors that others may use more, or less, beside the other side */
+#define SHIFT_LEAST_NS UINT64_C(100000000) /* of a measurement: the kernel counts in hundredths of a second */
+
+/* Processors that others kept busy beside one measurement; NAN: not known. */
+static double others_beside(struct known_u64 before, const struct pair_side *side)
 {
+    struct known_u64 after = bench_machine.busy();
+    if (!before.known || !after.known || side->wall_ns < SHIFT_LEAST_NS) return NAN;
+    double all = (double)(after.v - before.v), own = (double)side->cpu_ns;
+    return fmax(all - own, 0) / (double)side->wall_ns;
+}
+
+static bool has_shifted(const double *others)
+{
+    return fabs(others[PAIR_A] - others[PAIR_B]) > SHIFT_MOST; /* NAN: no */
+}
+
+/* *lost: the pair is not to be used, and the failure is counted. *shifted: the load of others was another one beside
+ * each side. */
+static tare_status take_pair(struct ab *e, struct pair *p, bool *lost, bool *shifted, tare_error *err)
+{
+    double others[PAIR_SIDES] = {NAN, NAN};
     *lost = false;
     p->b_first = rng_below(&e->rng, 2);
     p->epoch = (uint32_t)(e->set->n_epochs - 1);
@@ -154,6 +173,7 @@ static tare_status take_pair(struct ab *e, struct pair *p, bool *lost, tare_erro
         int side = p->b_first ^ i;
         struct ab_lane *l = e->plan->lane[side];
         struct ab_layout layout = draw_layout(e);
+        struct known_u64 busy = e->plan->retake ? bench_machine.busy() : (struct known_u64){0};
         tare_status s = l->ops->measure(l, e->set->repeats, &layout, &p->side[side], err);
         if (s < 0 && is_interrupted(e)) return s;
         if (s < 0 && (!e->own_launch || s == TARE_NOMEM)) return name_side(e, side, err);
@@ -164,11 +184,13 @@ static tare_status take_pair(struct ab *e, struct pair *p, bool *lost, tare_erro
             if (err) snprintf(e->out->failure, sizeof e->out->failure, "%s", err->text);
             continue; /* the other side still runs, so that both have seen the same */
         }
+        others[side] = others_beside(busy, &p->side[side]);
         uint64_t repeats = e->set->repeats, half = repeats / 2; /* of one run, rounded */
         p->side[side].wall_ns = (p->side[side].wall_ns + half) / repeats;
         p->side[side].cpu_ns = (p->side[side].cpu_ns + half) / repeats;
         p->side[side].others.v /= repeats;
     }
+    *shifted = has_shifted(others);
     e->pairs_ns += now() - start;
     e->n_timed++;
     return TARE_OK;
@@ -263,11 +285,17 @@ static size_t pairs_in_epoch(struct ab *e)
 
 /* ---- epochs ---- */
 
+/* Whether it is taken again depends on others alone, never on who was faster; the second counts whatever it saw. */
 static tare_status one_pair(struct ab *e, bool keep, tare_error *err)
 {
     struct pair p = {0};
-    bool lost;
-    tare_status s = take_pair(e, &p, &lost, err);
+    bool lost, shifted = false;
+    tare_status s = take_pair(e, &p, &lost, &shifted, err);
+    if (s == TARE_OK && keep && !lost && shifted) {
+        e->set->retaken++;
+        p = (struct pair){0};
+        s = take_pair(e, &p, &lost, &shifted, err);
+    }
     if (s < 0 && is_interrupted(e)) {
         finish_with(e, AB_STOP_INTERRUPTED);
         return TARE_OK;
@@ -282,8 +310,10 @@ static tare_status one_pair(struct ab *e, bool keep, tare_error *err)
 
 static tare_status measure_epoch(struct ab *e, tare_error *err)
 {
-    tare_status s = one_pair(e, false, err); /* finds cold caches and tells how long a pair takes */
-    size_t pairs = e->own_launch ? SIZE_MAX : pairs_in_epoch(e);
+    size_t pairs = e->plan->per_launch;
+    tare_status s = TARE_OK;
+    if (!pairs) s = one_pair(e, false, err); /* finds cold caches and tells how long a pair takes */
+    if (!pairs) pairs = e->own_launch ? SIZE_MAX : pairs_in_epoch(e);
     check_limits(e);
     for (size_t i = 0; s == TARE_OK && i < pairs && !e->done; i++) {
         s = one_pair(e, true, err);

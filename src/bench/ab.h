@@ -96,6 +96,9 @@ struct ab_plan {
     uint64_t budget_ns; /* of all: launching, warming up, measuring */
     uint64_t seed;
     size_t max_pairs; /* 0: no limit but AB_PAIRS_MAX */
+    size_t
+        per_launch; /* pairs of a launch, and none before them for cold caches; 0: by what launching costs */
+    bool retake; /* once, a pair between whose sides the load of others shifted by more than 0.3 processors */
     struct ab_look look;
     const volatile sig_atomic_t *interrupted;
     struct bench_progress progress;

@@ -36,6 +36,11 @@ static tare_status open_samples(struct ab_member *m, tare_error *err)
     return TARE_OK;
 }
 
+static int turns_of(const struct ab_block *b)
+{
+    return b->turns > 0 ? b->turns : TURNS;
+}
+
 static bool is_over(const struct ab_block *b)
 {
     return b->interrupted && *b->interrupted;
@@ -73,8 +78,9 @@ static tare_status take_turn(const struct ab_block *b, struct ab_member *m, tare
 {
     struct ab_sampled *to = m->sampled;
     struct slice slice = {.first = to->ns.n};
-    uint64_t start = bench_machine.now(), end = start + b->slice_ns / TURNS;
-    uint64_t latest = start + SLICES_MOST * b->slice_ns / TURNS, least = b->least_runs / TURNS;
+    uint64_t start = bench_machine.now(), end = start + b->slice_ns / (uint64_t)turns_of(b);
+    uint64_t latest = start + SLICES_MOST * b->slice_ns / (uint64_t)turns_of(b),
+             least = b->least_runs / (uint64_t)turns_of(b);
     const struct ab_layout none = {0};
     tare_status s = TARE_OK;
     while (s == TARE_OK && slice.n < TURN_RUNS_MOST && !is_over(b)) {
@@ -126,7 +132,7 @@ static tare_status run_beside(const struct ab_block *b, struct rng *rng, size_t 
     tare_status s = TARE_OK;
     shuffle(order, b->n, rng);
     for (size_t i = 0; i < b->n && !is_over(b); i++) start(b, b->at[order[i]], rng);
-    for (int turn = 0; turn < TURNS && s == TARE_OK && !is_over(b); turn++) {
+    for (int turn = 0; turn < turns_of(b) && s == TARE_OK && !is_over(b); turn++) {
         shuffle(order, b->n, rng);
         for (size_t i = 0; i < b->n && s == TARE_OK && !is_over(b); i++)
             if (at_work(b->at[order[i]])) s = take_turn(b, b->at[order[i]], err);
@@ -142,7 +148,7 @@ static tare_status run_alone(const struct ab_block *b, struct rng *rng, size_t *
     for (size_t i = 0; i < b->n && s == TARE_OK && !is_over(b); i++) {
         struct ab_member *m = b->at[order[i]];
         start(b, m, rng);
-        for (int turn = 0; turn < TURNS && s == TARE_OK && at_work(m) && !is_over(b); turn++)
+        for (int turn = 0; turn < turns_of(b) && s == TARE_OK && at_work(m) && !is_over(b); turn++)
             s = take_turn(b, m, err);
         stop(m);
     }

@@ -28,6 +28,7 @@ struct ab_block {
     struct ab_member **at;
     size_t n;
     uint64_t slice_ns;   /* for each, in all its turns */
+    int turns;           /* of each; 0: three. A turn has one run at least */
     uint64_t least_runs; /* of each, though that takes longer: at most forty slices */
     uint64_t seed;
     bool alone; /* only one may be loaded at a time: its turns come in a row */

@@ -15,6 +15,7 @@
 enum { WARM_LEAST = 2, WARM_MOST = 10 };
 #define WARM_NS UINT64_C(20000000)       /* at least this long .. */
 #define WARM_MOST_NS UINT64_C(100000000) /* .. and, once there were WARM_MOST runs, no longer than this */
+#define WARM_LONG_NS UINT64_C(1000000000) /* never longer: one run, where that takes seconds */
 #define WARM_SLACK 1.1                   /* warm: the last run took no longer than this times the fastest */
 
 /* ---- packets ---- */
@@ -105,6 +106,7 @@ static tare_status warm_up(struct at_work *w, struct ab_launched *r, tare_error 
         if (one.wall_ns < fastest) fastest = one.wall_ns;
         if (r->warmup_runs >= WARM_LEAST && sum >= WARM_NS && near) break;
         if (r->warmup_runs >= WARM_MOST && sum >= WARM_MOST_NS) break;
+        if (sum >= WARM_LONG_NS) break;
     }
     r->typical_ns = fastest;
     return TARE_OK;

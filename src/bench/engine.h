@@ -24,6 +24,7 @@ struct bench_machine {
     struct known_u64 (*rss)(void);
     struct known_u64 (*available)(void); /* memory */
     void (*gpu)(struct gpu_own *out);    /* memory that this process has there */
+    struct known_u64 (*busy)(void);      /* ns that processors worked, or were taken away, since boot */
 };
 extern struct bench_machine bench_machine;              /* what is used */
 extern const struct bench_machine bench_machine_system; /* what it is reset to */
@@ -243,7 +244,6 @@ struct sampled {
 tare_status summarise(struct run *run, struct run_case *c, const struct sampled *s, tare_error *err);
 /* The fewest samples with which the 95 % interval of quantile q is bounded above. */
 uint64_t summary_samples_needed(double q);
-
 tare_status record_case(struct bench *b, struct case_work *w, tare_error *err);
 void record_plan(struct bench *b);
 

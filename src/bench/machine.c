@@ -49,8 +49,16 @@ static void gpu(struct gpu_own *out)
     gpu_own_read(&nvml, out, "");
 }
 
-const struct bench_machine bench_machine_system = {clock_raw_ns, pause_until, rss, available, gpu};
-struct bench_machine bench_machine = {clock_raw_ns, pause_until, rss, available, gpu};
+static struct known_u64 busy(void)
+{
+    struct cpu_ticks t = cpu_ticks_read("");
+    long hz = sysconf(_SC_CLK_TCK);
+    if (!t.known || hz <= 0) return (struct known_u64){0};
+    return known_u64((t.all - t.idle) * (NS_PER_S / (uint64_t)hz));
+}
+
+const struct bench_machine bench_machine_system = {clock_raw_ns, pause_until, rss, available, gpu, busy};
+struct bench_machine bench_machine = {clock_raw_ns, pause_until, rss, available, gpu, busy};
 
 /* ---- memory: what it grew by from before a case's loading, and during the case's own slices ---- */
 

@@ -190,6 +190,7 @@ struct cpu_ticks cpu_ticks_read(const char *root)
     for (int i = 0; i < 8; i++) { /* user nice system idle iowait irq softirq steal */
         if (!(at = procfs_number(at, &t.steal))) return (struct cpu_ticks){0};
         t.all += t.steal;
+        if (i == 3 || i == 4) t.idle += t.steal;
     }
     t.known = true;
     return t;

@@ -49,7 +49,7 @@ struct known_u64 cgroup_throttled_ns(const char *root);
 /* CPU time of the whole machine since boot, in ticks. known false: the kernel does not tell. */
 struct cpu_ticks {
     bool known;
-    uint64_t steal, all;
+    uint64_t steal, all, idle; /* idle: waiting for disks too */
 };
 struct cpu_ticks cpu_ticks_read(const char *root);
 struct known_f64 cpu_steal_share(const struct cpu_ticks *later, const struct cpu_ticks *earlier);

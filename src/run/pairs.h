@@ -50,6 +50,7 @@ struct pair_set {
     struct known_f64 pressure; /* share of time that something waited for a CPU */
     struct known_f64 steal;    /* share of CPU time that the hypervisor took */
     uint64_t failed;           /* pairs that were lost */
+    uint64_t retaken;          /* that were taken again: the load of others shifted between their sides */
     uint64_t failed_side[PAIR_SIDES];
 };
 

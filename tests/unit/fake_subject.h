@@ -46,14 +46,22 @@ static void fake_read_gpu(struct gpu_own *out)
     *out = fake_gpu;
 }
 
+static uint64_t fake_busy; /* ns; of all processors */
+
+static struct known_u64 fake_read_busy(void)
+{
+    return known_u64(fake_busy);
+}
+
 static inline void fake_machine(void)
 {
     fake_gpu = (struct gpu_own){0};
     fake_time = UINT64_C(1000000000000);
     fake_rss = 10 << 20;
     fake_available = UINT64_C(8) << 30;
-    bench_machine =
-        (struct bench_machine){fake_now, fake_pause_until, fake_read_rss, fake_read_available, fake_read_gpu};
+    fake_busy = 0;
+    bench_machine = (struct bench_machine){
+        fake_now, fake_pause_until, fake_read_rss, fake_read_available, fake_read_gpu, fake_read_busy};
 }
 
 static inline void real_machine(void)

@@ -27,6 +27,7 @@ struct made_lane {
     uint64_t fail_every;   /* every so many measurements one fails; 0: none */
     uint64_t interrupt_at; /* this measurement sets `stop` */
     bool fail_ready;
+    uint64_t noisy_every; /* beside every so many measurements others keep a whole processor busy; 0: never */
     struct rng rng;
     uint64_t launched, stopped, measured, runs;
     uint32_t pads[64], heaps[64];
@@ -65,6 +66,8 @@ static tare_status made_measure(struct ab_lane *base, uint64_t repeats, const st
     if (l->fail_every && l->measured % l->fail_every == 0) return error_set(err, TARE_DENIED, "exit code 7");
     double x = (double)(l->unit_ns * repeats) * (1 + l->spread * (2 * rng_unit(&l->rng) - 1));
     fake_time += (uint64_t)x;
+    fake_busy += (uint64_t)(x / 2);
+    if (l->noisy_every && l->measured % l->noisy_every == 0) fake_busy += (uint64_t)x;
     *out =
         (struct pair_side){.wall_ns = (uint64_t)x, .cpu_ns = (uint64_t)(x / 2), .env_pad = layout->env_pad};
     return TARE_OK;
@@ -342,6 +345,60 @@ static void no_more_pairs_than_asked_for(void **state)
     ab_pairs_release(&set);
 }
 
+static void pairs_beside_another_load_are_taken_again(void **state)
+{
+    (void)state;
+    for (int asked = 0; asked < 2; asked++) {
+        struct made_lane l[2];
+        struct looking k = {.enough_at = 0};
+        struct pair_set set = {0};
+        struct ab_outcome out;
+        make_lanes(l, false, 200 * MS, MS);
+        l[1].noisy_every = 3;
+        struct ab_plan plan = plan_of(l, &k, 3600 * NS_PER_S);
+        plan.max_pairs = 30;
+        plan.retake = asked;
+        assert_int_equal(ab_run(&plan, &set, &out, NULL), TARE_OK);
+        assert_int_equal(set.n, 30);
+        assert_int_equal(l[0].measured,
+                         30 + set.n_epochs + set.retaken); /* each launch has one that finds cold caches */
+        if (asked)
+            assert_in_range(set.retaken, 5, 25);
+        else
+            assert_int_equal(set.retaken, 0);
+        ab_pairs_release(&set);
+    }
+    struct made_lane l[2];
+    struct looking k = {.enough_at = 0};
+    struct pair_set set = {0};
+    struct ab_outcome out;
+    make_lanes(l, false, 5 * MS, MS); /* too short for what the kernel counts */
+    l[1].noisy_every = 3;
+    struct ab_plan plan = plan_of(l, &k, 3600 * NS_PER_S);
+    plan.max_pairs = 30;
+    plan.retake = true;
+    assert_int_equal(ab_run(&plan, &set, &out, NULL), TARE_OK);
+    assert_int_equal(set.retaken, 0);
+    ab_pairs_release(&set);
+}
+
+static void a_launch_may_have_one_pair_and_none_before(void **state)
+{
+    (void)state;
+    struct made_lane l[2];
+    struct looking k = {.enough_at = 8};
+    struct pair_set set = {0};
+    struct ab_outcome out;
+    make_lanes(l, false, 1000 * MS, 500 * MS);
+    struct ab_plan plan = plan_of(l, &k, 3600 * NS_PER_S);
+    plan.per_launch = 1;
+    plan.look = (struct ab_look){look, &k, 8, 8};
+    assert_int_equal(ab_run(&plan, &set, &out, NULL), TARE_OK);
+    assert_int_equal(out.stopped, AB_STOP_PRECISE);
+    assert_true(set.n == 8 && set.n_epochs == 8 && l[0].measured == 8 && l[1].measured == 8);
+    ab_pairs_release(&set);
+}
+
 static void memory_may_run_out(void **state)
 {
     (void)state;
@@ -608,6 +665,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_side_that_cannot_be_loaded_is_named),
         cmocka_unit_test(interrupted_it_keeps_what_there_is),
         cmocka_unit_test(no_more_pairs_than_asked_for),
+        cmocka_unit_test(pairs_beside_another_load_are_taken_again),
+        cmocka_unit_test(a_launch_may_have_one_pair_and_none_before),
         cmocka_unit_test(memory_may_run_out),
         cmocka_unit_test(a_subject_is_a_lane),
         cmocka_unit_test(a_worker_answers),

@@ -427,6 +427,112 @@ static void test_a_gain_bought_with_processor_time_is_told(void **state)
     assert_false(r.uses_more_cpu);
 }
 
+/* One knob halves the cost, one gives a tenth, two give nothing: the pick has all four. */
+static void test_settings_that_do_not_help_are_dropped(void **state)
+{
+    (void)state;
+    const struct tune_knob knobs[] = {
+        {"batch", 4, true, true}, {"mode", 2, false, false}, {"arena", 2, false, false}, {"pattern", 2, false, false}};
+    const struct tune_space space = {.knobs = knobs, .n = 4};
+    const struct tune_limits limits = {.most = 64, .equal = 0.01, .seed = 1};
+    struct tune_search *s = NULL;
+    assert_int_equal(tune_search_new(&s, &space, &limits, NULL), TARE_OK);
+    rng_seed(&rng, 13);
+    for (unsigned i = 0; i < 32; i += 4) {
+        struct tune_block block = {.n = 5};
+        struct tune_answer answers[5];
+        for (unsigned k = 0; k < 5; k++) {
+            unsigned v = k ? i + k - 1 : 0; /* the base in each */
+            block.at[k] = (struct tune_point){{v & 3, v >> 2 & 1, v >> 3 & 1, v >> 4 & 1}};
+            double cost = 100 * pow(0.7, v & 3) * (v >> 2 & 1 ? 0.9 : 1) * exp(0.003 * normal());
+            answers[k] = (struct tune_answer){TUNE_MEASURED, cost};
+        }
+        assert_int_equal(tune_search_tell(s, &block, answers, NULL), TARE_OK);
+    }
+    struct tune_point at = {{3, 1, 1, 1}};
+    tune_search_simplify(s, &at);
+    assert_memory_equal(at.at, ((uint8_t[]){3, 1, 0, 0}), 4);
+    at = (struct tune_point){{0, 0, 1, 0}};
+    tune_search_simplify(s, &at);
+    assert_memory_equal(at.at, ((uint8_t[]){0, 0, 0, 0}), 4);
+    tune_search_free(s);
+}
+
+/* The first look of a search whose measurements are dear. */
+static void test_a_dear_search_begins_beside_the_base(void **state)
+{
+    (void)state;
+    const struct tune_knob knobs[] = {
+        {"batch", 7, true, true}, {"threads", 3, true, false}, {"arena", 2, false, false}};
+    const struct tune_space space = {.knobs = knobs, .n = 3, .base = {{1, 2, 0}}};
+    const struct tune_limits limits = {.most = 12, .equal = 0.01, .near = true, .seed = 1};
+    struct tune_search *s = NULL;
+    struct tune_block block;
+    assert_int_equal(tune_search_new(&s, &space, &limits, NULL), TARE_OK);
+    assert_int_equal(tune_search_ask(s, &block, NULL), TARE_OK);
+    assert_true(block.n == 4);
+    assert_memory_equal(block.at[0].at, space.base.at, 3);
+    assert_memory_equal(block.at[1].at, ((uint8_t[]){2, 2, 0}), 3);
+    assert_memory_equal(block.at[2].at, ((uint8_t[]){0, 2, 0}), 3);
+    assert_memory_equal(block.at[3].at, ((uint8_t[]){1, 1, 0}), 3);
+    tune_search_free(s);
+}
+
+/* Four launches of five pairs, each launch off by a tenth, its pairs alike: twenty pairs look sure of what four
+ * launches do not show. */
+static void test_launches_that_differ_widen_the_bounds(void **state)
+{
+    (void)state;
+    static const double off[] = {-0.32, -0.30, -0.02, -0.01};
+    struct confirm_rule rule = CONFIRM_RULE_INIT;
+    struct confirm_result naive, r;
+    double wall[20];
+    uint32_t epoch[20];
+    rng_seed(&rng, 11);
+    for (uint32_t i = 0; i < 20; i++) {
+        epoch[i] = i / 5;
+        wall[i] = off[epoch[i]] + 0.005 * normal();
+    }
+    struct confirm_pairs p = {.wall = wall, .cpu = wall, .memory = wall, .n = 20};
+    assert_int_equal(confirm_judge(&p, &rule, &naive, NULL), TARE_OK);
+    p.epoch = epoch;
+    assert_int_equal(confirm_judge(&p, &rule, &r, NULL), TARE_OK);
+    assert_int_equal(naive.verdict, CONFIRM_LIKELY);
+    assert_int_equal(r.verdict, CONFIRM_NOT_SHOWN);
+    assert_true(naive.gain.lo > 1 && r.gain.lo < 1 && r.gain.hi > naive.gain.hi);
+    assert_true(r.cpu.hi > 1 && r.cpu.hi > naive.cpu.hi && r.memory.hi > naive.memory.hi);
+    for (size_t i = 0; i < 20; i++) wall[i] = -0.3 + 0.005 * normal(); /* launches that do not differ */
+    assert_int_equal(confirm_judge(&p, &rule, &r, NULL), TARE_OK);
+    assert_int_equal(r.verdict, CONFIRM_CONFIRMED);
+}
+
+/* How often a gain is named that is none, where launches differ more than pairs: by pairs alone, and by both. */
+static void test_launches_do_not_make_gains(void **state)
+{
+    (void)state;
+    struct confirm_rule rule = CONFIRM_RULE_INIT;
+    size_t naive = 0, named = 0;
+    rng_seed(&rng, 12);
+    for (size_t trial = 0; trial < 500; trial++) {
+        double wall[20], shared = 0;
+        uint32_t epoch[20];
+        struct confirm_result r;
+        for (uint32_t i = 0; i < 20; i++) {
+            if (i % 4 == 0) shared = 0.2 * normal();
+            epoch[i] = i / 4;
+            wall[i] = shared + 0.01 * normal();
+        }
+        struct confirm_pairs p = {.wall = wall, .n = 20};
+        assert_int_equal(confirm_judge(&p, &rule, &r, NULL), TARE_OK);
+        naive += r.verdict == CONFIRM_CONFIRMED || r.verdict == CONFIRM_LIKELY;
+        p.epoch = epoch;
+        assert_int_equal(confirm_judge(&p, &rule, &r, NULL), TARE_OK);
+        named += r.verdict == CONFIRM_CONFIRMED || r.verdict == CONFIRM_LIKELY;
+    }
+    assert_true(naive > 25); /* 5 %: what the pairs alone claim */
+    assert_true(named <= 5); /* 1 % */
+}
+
 static void test_a_line_that_one_bad_point_does_not_bend(void **state)
 {
     (void)state;
@@ -466,6 +572,10 @@ int main(void)
         cmocka_unit_test(test_gains_that_are_none_are_not_named),
         cmocka_unit_test(test_a_quarter_more_is_found),
         cmocka_unit_test(test_a_gain_bought_with_processor_time_is_told),
+        cmocka_unit_test(test_settings_that_do_not_help_are_dropped),
+        cmocka_unit_test(test_a_dear_search_begins_beside_the_base),
+        cmocka_unit_test(test_launches_that_differ_widen_the_bounds),
+        cmocka_unit_test(test_launches_do_not_make_gains),
         cmocka_unit_test(test_a_line_that_one_bad_point_does_not_bend),
         cmocka_unit_test(test_points_that_make_no_line_are_refused),
     };

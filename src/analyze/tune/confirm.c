@@ -33,13 +33,13 @@ static struct interval ratio_of(const struct paired_result *p)
 }
 
 /* NAN where it was not measured. */
-static tare_status judge_beside(const double *d, size_t n, const struct paired_rule *r, struct interval *out,
-                                tare_error *err)
+static tare_status judge_beside(const struct paired_series *of, const struct paired_rule *r,
+                                struct interval *out, tare_error *err)
 {
     struct paired_result p;
     *out = (struct interval){NAN, NAN, NAN};
-    if (!d) return TARE_OK;
-    tare_status s = paired_judge(&(struct paired_series){.d = d, .n = n}, r, &p, err);
+    if (!of->d) return TARE_OK;
+    tare_status s = paired_judge(of, r, &p, err);
     if (s == TARE_OK) *out = ratio_of(&p);
     return s;
 }
@@ -53,9 +53,11 @@ tare_status confirm_judge(const struct confirm_pairs *p, const struct confirm_ru
     rule.alpha = r->alpha;
     rule.level = r->level;
     *out = (struct confirm_result){.pairs = p->n};
-    if ((s = paired_judge(&(struct paired_series){.d = p->wall, .n = p->n}, &rule, &wall, err)) < 0) return s;
-    if ((s = judge_beside(p->cpu, p->n, &rule, &out->cpu, err)) < 0) return s;
-    if ((s = judge_beside(p->memory, p->n, &rule, &out->memory, err)) < 0) return s;
+    struct paired_series series = {p->wall, p->epoch, p->n}, cpu = {p->cpu, p->epoch, p->n};
+    struct paired_series memory = {p->memory, p->epoch, p->n};
+    if ((s = paired_judge(&series, &rule, &wall, err)) < 0) return s;
+    if ((s = judge_beside(&cpu, &rule, &out->cpu, err)) < 0) return s;
+    if ((s = judge_beside(&memory, &rule, &out->memory, err)) < 0) return s;
     struct interval time = ratio_of(&wall);
     out->uses_more_cpu = out->cpu.value > 1 + r->more_cpu && out->cpu.lo > 1;
     out->gain = (struct interval){1 / time.value, 1 / time.hi, 1 / time.lo};

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/error.h"
 #include "core/interval.h"
@@ -33,10 +34,12 @@ struct confirm_rule {
         .threshold = 0.10, .alpha = 0.007, .level = 0.95, .least = 8, .most = 20, .more_cpu = 0.15            \
     }
 
-/* Of pair i: ln(candidate / base). NULL: not measured. */
+/* Of pair i: ln(candidate / base). NULL: not measured. Pairs of one launch share what that launch was given, so the
+ * bounds come from launches and pairs; epoch NULL: each pair is a launch of its own. */
 struct confirm_pairs {
     const double *wall, *cpu, *memory;
     size_t n;
+    const uint32_t *epoch; /* number of its launch, rising */
 };
 
 struct confirm_result {

@@ -262,6 +262,21 @@ static void spread(struct tune_search *s, struct tune_block *out, size_t room)
     }
 }
 
+/* Appends what differs from the base in one knob, by one step first: it shows what each knob does, and costs about what
+ * the base costs. */
+static void step_out(struct tune_search *s, struct tune_block *out, size_t room)
+{
+    for (int step = 1; step < TUNE_VALUES_MAX && out->n < room; step++)
+        for (size_t k = 0; k < s->space->n; k++)
+            for (int sign = 1; sign >= -1 && out->n < room; sign -= 2) {
+                struct tune_point p = s->space->base;
+                int v = p.at[k] + sign * step;
+                if (v < 0 || (size_t)v >= s->space->knobs[k].n) continue;
+                p.at[k] = (uint8_t)v;
+                if (is_candidate(s, &p)) out->at[out->n++] = p;
+            }
+}
+
 /* Appends what is hoped for most; each is then believed to be as guessed, so that the next one lies elsewhere. Less
  * hope than `least` is not worth a measurement. */
 static void explore(struct tune_search *s, struct tune_block *out, size_t room, double least)
@@ -372,8 +387,8 @@ tare_status tune_search_ask(struct tune_search *s, struct tune_block *out, tare_
     out->at[out->n++] = s->space->base;
     surface_fit(&s->surface);
     if (s->finalists == 0) {
-        if (!s->space->predict && s->measured * 4 < s->limits.most)
-            spread(s, out, room);
+        if (!s->space->predict && s->measured * (s->limits.near ? 2 : 4) < s->limits.most)
+            (s->limits.near ? step_out : spread)(s, out, room);
         else if (s->measured * 5 < s->limits.most * 3)
             explore(s, out, room, s->limits.equal / 4);
         surface_fit(&s->surface); /* beliefs are out again */
@@ -446,4 +461,35 @@ tare_status tune_search_tried(struct tune_search *s, struct tune_tried **out, si
         if (price(s, &(*out)[i].at) < price(s, &(*out)[*best].at)) *best = i;
     mem_free(p);
     return TARE_OK;
+}
+
+#define RESOLUTION_MOST 0.1 /* where nothing near was measured, the surface knows little: the caller measures it then */
+
+/* What `p` loses against `from`, ln, less what can be told apart: below 0 nothing that is worth a setting. */
+static double loss(struct tune_search *s, const struct tune_point *p, const struct tune_point *from)
+{
+    struct surface_guess g = surface_difference(&s->surface, p, from);
+    double resolution = fmin(fmax(s->limits.equal, g.sd), RESOLUTION_MOST);
+    return g.mean + predicted(s, p) - predicted(s, from) - resolution;
+}
+
+void tune_search_simplify(struct tune_search *s, struct tune_point *at)
+{
+    const struct tune_point from = *at;
+    surface_fit(&s->surface);
+    for (bool dropped = true; dropped;) {
+        size_t least = s->space->n;
+        double little = 0;
+        for (size_t k = 0; k < s->space->n; k++) {
+            struct tune_point p = *at;
+            p.at[k] = s->space->base.at[k];
+            if (p.at[k] == at->at[k] || !is_allowed(s, &p) || is_ruled_out(s, &p)) continue;
+            double l = loss(s, &p, &from);
+            if (l >= little) continue;
+            little = l;
+            least = k;
+        }
+        dropped = least < s->space->n;
+        if (dropped) at->at[least] = s->space->base.at[least];
+    }
 }

@@ -42,6 +42,8 @@ struct tune_space {
 struct tune_limits {
     size_t most;  /* measurements in all, those of the base included; at most TUNE_MEASURED_MAX */
     double equal; /* costs this close are equal: 0.01 */
+    bool
+        near; /* measurements are dear: the first look is at what differs from the base in one knob, by one step */
     uint64_t seed;
 };
 
@@ -79,5 +81,9 @@ tare_status tune_search_tell(struct tune_search *s, const struct tune_block *blo
  * use: the cheapest of those that equal the first. An array of *n, the caller's to free with mem_free(). */
 tare_status tune_search_tried(struct tune_search *s, struct tune_tried **out, size_t *n, size_t *best,
                               tare_error *err);
+
+/* Takes back to the base what does not help: each knob without which, by the surface, no more is lost than the search
+ * can tell apart (10 % at most), all together. What is left may never have been measured: see whether it is as good. */
+void tune_search_simplify(struct tune_search *s, struct tune_point *at);
 
 #endif

@@ -75,6 +75,10 @@ static void find_refused(struct tuning *t)
 
 static void find_left(struct tuning *t)
 {
+    struct run_finding *again = t->retaken ? run_add_finding(t->run, "tune.noted", "info") : NULL;
+    if (again)
+        again->title = arena_printf(&t->run->arena, "%s taken again: the load of others shifted meanwhile",
+                                    show_count(t->retaken, "pair").s);
     for (size_t i = 0; i < t->plan->left.n; i++) {
         struct run_finding *f = run_add_finding(t->run, "tune.not-touched", "info");
         if (f) f->title = arena_printf(&t->run->arena, "not touched: %s", t->plan->left.items[i]);

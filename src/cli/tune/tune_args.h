@@ -94,7 +94,10 @@ struct tune_plan {
     struct case_params fixed; /* the rest of the work: length, other dimensions */
     const char *runtime;      /* the library that was found */
     uint64_t typical_ns;      /* of a run as it is today */
-    VEC(const char *) left;   /* what is not touched, and why */
+    /* a batch whose run would surely take long is not tried before smaller ones have shown that it does not */
+    double run_most_ns;             /* 0: any */
+    double run_ns[TUNE_VALUES_MAX]; /* by number of batch, the fastest that was seen; 0: none was */
+    VEC(const char *) left;         /* what is not touched, and why */
 };
 
 /* `today`: the document of what is used today. */
@@ -105,6 +108,11 @@ void tune_plan_close(struct tune_plan *p);
 void tune_plan_release(struct tune_plan *p);
 tare_status tune_plan_leave(struct tune_plan *p, tare_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* A run of it took so long; NAN: nothing was measured. */
+void tune_plan_saw(struct tune_plan *p, const struct tune_point *at, double run_ns);
+/* Batches that were never allowed. */
+tare_status tune_plan_leave_slow(struct tune_plan *p, tare_error *err);
 
 const struct tune_choice *tune_chosen(const struct tune_plan *p, const struct tune_point *at,
                                       enum tune_setting s);
@@ -169,12 +177,16 @@ struct tuning {
     bool nothing_fits; /* no trial keeps all limits */
     /* confirmed */
     bool has_proof;
+    size_t retaken; /* pairs during which the load of others shifted */
     struct confirm_result proof;
     char proof_failure[512];
     const char *refusal; /* why it is left, whatever the pairs say; NULL: they decide */
     const char *apply;   /* what to write in the program; NULL: the options say it */
     const char *to_try;  /* settings that vary, of a loader */
 };
+/* Of warming up a worker: ns, where a run takes so long. */
+double tune_warm_ns(double run_ns);
+bool tune_is_slow(const struct tuning *t); /* runs take so long that each counts */
 double tune_units(const struct tuning *t, const struct tune_trial *trial);
 bool tune_over_limit(struct tuning *t, struct tune_trial *trial, tare_error *err);
 tare_status tune_search(struct tuning *t);

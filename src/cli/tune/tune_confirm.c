@@ -10,7 +10,10 @@
 
 #define PAIR_NS UINT64_C(300000000) /* both sides of a pair together, at least */
 #define LAUNCH_NS UINT64_C(400000000) /* of two workers, beside loading and warming up */
-enum { LAUNCHES = 3, LEAST_PAIRS = 12 };
+#define SINGLE_NS 2e9 /* of launching both: where it takes less, each pair has a launch of its own */
+/* Launches differ, and few of them tell little about by how much. Where each pair has its own, none is spent on cold
+ * caches, and the rule's least are enough; where launching takes long, six launches share more pairs. */
+enum { LAUNCHES = 6, PAIRS_EACH = 3, PAIRS_MOST = 32 };
 
 struct confirming {
     struct tuning *t;
@@ -50,14 +53,21 @@ static tare_status judge(struct confirming *k, const struct pair_set *set, const
                          tare_error *err)
 {
     double *room = mem_new(set->n ? set->n : 1, 3 * sizeof *room);
-    if (!room) return error_nomem(err, "pairs");
+    uint32_t *epoch = mem_new(set->n ? set->n : 1, sizeof *epoch);
+    if (!room || !epoch) {
+        mem_free(room);
+        mem_free(epoch);
+        return error_nomem(err, "pairs");
+    }
+    for (size_t i = 0; i < set->n; i++) epoch[i] = set->at[i].epoch;
     struct pair_logs logs = {.wall = room, .cpu = room + set->n, .memory = room + 2 * set->n};
     fill_logs(k, set, &logs);
     bool memory = k->t->plan->args->objective == OBJECTIVE_MEMORY;
     struct confirm_pairs pairs = {.wall = logs.wall,
                                   .cpu = logs.has_cpu ? logs.cpu : NULL,
                                   .memory = logs.has_memory ? logs.memory : NULL,
-                                  .n = set->n};
+                                  .n = set->n,
+                                  .epoch = set->n == set->n_epochs ? NULL : epoch};
     tare_status s = TARE_OK;
     if (memory && !logs.has_memory) s = error_set(err, TARE_DENIED, "the workers' peak memory is not told");
     if (memory) {
@@ -66,6 +76,7 @@ static tare_status judge(struct confirming *k, const struct pair_set *set, const
     }
     if (s == TARE_OK) s = confirm_judge(&pairs, rule, &k->t->proof, err);
     mem_free(room);
+    mem_free(epoch);
     return s;
 }
 
@@ -78,23 +89,37 @@ static tare_status look(void *ctx, const struct pair_set *set, struct ab_advice 
     return TARE_OK;
 }
 
+static double both_ns(const struct tuning *t)
+{
+    return t->trials.items[0].member.median_ns + t->trials.items[t->best].member.median_ns;
+}
+
 static uint64_t repeats_of(const struct tuning *t)
 {
-    double both = t->trials.items[0].member.median_ns + t->trials.items[t->best].member.median_ns;
-    double n = both > 0 ? ceil((double)PAIR_NS / both) : 1;
+    double both = both_ns(t), n = both > 0 ? ceil((double)PAIR_NS / both) : 1;
     return n > 1 ? (uint64_t)n : 1;
 }
 
-/* What is left of the budget; a proof that was begun is given the time for its least pairs in any case, because
- * without them all the rest was for nothing. */
-static uint64_t time_left(const struct tuning *t, uint64_t repeats)
+static double launch_ns(const struct tuning *t)
 {
     const struct ab_member *a = &t->trials.items[0].member, *b = &t->trials.items[t->best].member;
+    return (double)ab_member_load_ns(a) + (double)ab_member_load_ns(b) + tune_warm_ns(both_ns(t)) +
+           (double)LAUNCH_NS;
+}
+
+static bool is_single(const struct tuning *t)
+{
+    return tune_is_slow(t) || launch_ns(t) < SINGLE_NS;
+}
+
+/* What is left of the budget; a proof that was begun is given the time for its least launches in any case, because
+ * without them all the rest was for nothing. */
+static uint64_t time_left(const struct tuning *t, uint64_t repeats, size_t least)
+{
     uint64_t spent = clock_raw_ns() - t->began_ns, all = (uint64_t)t->plan->args->budget.ns;
-    double both = a->median_ns + b->median_ns, pair = both * (double)repeats;
-    double launch =
-        (double)ab_member_load_ns(a) + (double)ab_member_load_ns(b) + 8 * both + (double)LAUNCH_NS;
-    double need = (LEAST_PAIRS + LAUNCHES) * pair + LAUNCHES * launch;
+    double pair = both_ns(t) * (double)repeats;
+    double need = LAUNCHES * ((PAIRS_EACH + 1) * pair + launch_ns(t)); /* one more finds cold caches */
+    if (is_single(t)) need = (double)(least + 1) * (pair + launch_ns(t));
     uint64_t left = spent < all ? all - spent : 0;
     return isfinite(need) && need > (double)left ? (uint64_t)need : left;
 }
@@ -107,10 +132,12 @@ static tare_status run_pairs(struct confirming *k, struct ab_lane *const *lane, 
     struct ab_outcome out;
     struct ab_plan plan = {.lane = {lane[PAIR_A], lane[PAIR_B]},
                            .name = "proof",
-                           .budget_ns = time_left(t, set.repeats),
+                           .budget_ns = time_left(t, set.repeats, k->rule.least),
+                           .per_launch = is_single(t) ? 1 : 0,
+                           .retake = true,
                            .seed = t->plan->args->seed,
                            .max_pairs = k->rule.most,
-                           .look = {look, k, k->rule.least, LAUNCHES},
+                           .look = {look, k, k->rule.least, is_single(t) ? k->rule.least : LAUNCHES},
                            .interrupted = &interrupted,
                            .progress = {progress_at, &t->bar}};
     tare_status s = ab_run(&plan, &set, &out, err);
@@ -121,6 +148,7 @@ static tare_status run_pairs(struct confirming *k, struct ab_lane *const *lane, 
     } else if (s == TARE_OK && t->proof.pairs < set.n && set.n >= 2) {
         s = judge(k, &set, &k->rule, err);
     }
+    t->retaken = set.retaken;
     t->has_proof = s == TARE_OK && set.n >= 2;
     if (s == TARE_OK && !t->has_proof)
         snprintf(t->proof_failure, sizeof t->proof_failure, "%s",
@@ -139,6 +167,10 @@ tare_status tune_confirm(struct tuning *t)
     tare_status s = TARE_OK;
     bool per_unit = t->plan->args->objective != OBJECTIVE_LATENCY;
     k.rule.threshold = t->plan->args->min_gain;
+    if (!is_single(t)) {
+        k.rule.least = (size_t)LAUNCHES * PAIRS_EACH;
+        k.rule.most = PAIRS_MOST;
+    }
     for (int i = 0; s == TARE_OK && i < PAIR_SIDES; i++) {
         const struct tune_trial *trial = &t->trials.items[number[i]];
         k.units[i] = per_unit ? tune_units(t, trial) : 1;

@@ -7,6 +7,7 @@
 
 #include "cli/compare/shell_words.h"
 #include "cli/tune/tune_args.h"
+#include "core/fmt.h"
 #include "subject/ort_session.h"
 
 enum { WAIT_S = 60 }; /* for one answer of a worker: what takes longer is no configuration to use */
@@ -177,9 +178,43 @@ static tare_status fix_dims(struct tune_plan *p, const struct run_map *params, t
 
 /* ---- the space ---- */
 
+/* How long a run with this batch takes at most, by what was seen: twice the batch, twice the time. 0: not known. */
+static double expected_ns(const struct tune_plan *p, size_t batch)
+{
+    const struct tune_choices *c = &p->of[TUNE_BATCH];
+    size_t i = batch;
+    while (i > 0 && !(p->run_ns[i] > 0)) i--;
+    if (!(p->run_ns[i] > 0)) return 0;
+    return p->run_ns[i] * (double)c->at[batch].number / (double)c->at[i].number;
+}
+
+/* Today's, and smaller ones, in any case. */
+static bool is_too_long(const struct tune_plan *p, size_t batch)
+{
+    const struct tune_choices *c = &p->of[TUNE_BATCH];
+    return batch > c->base && p->run_most_ns > 0 && expected_ns(p, batch) > p->run_most_ns;
+}
+
+void tune_plan_saw(struct tune_plan *p, const struct tune_point *at, double run_ns)
+{
+    double *known = &p->run_ns[at->at[TUNE_BATCH]];
+    if (run_ns > 0 && (!(*known > 0) || run_ns < *known)) *known = run_ns;
+}
+
+tare_status tune_plan_leave_slow(struct tune_plan *p, tare_error *err)
+{
+    const struct tune_choices *c = &p->of[TUNE_BATCH];
+    size_t i = 0;
+    while (i < c->n && !is_too_long(p, i)) i++;
+    if (i == c->n) return TARE_OK;
+    return tune_plan_leave(p, err, "batch from %" PRId64 " on: a run may take %s, too long for this --budget",
+                           c->at[i].number, show_time(expected_ns(p, i)).s);
+}
+
 static bool is_allowed(void *plan, const struct tune_point *at)
 {
     const struct tune_plan *p = plan;
+    if (is_too_long(p, at->at[TUNE_BATCH])) return false;
     bool device = strcmp(tune_chosen(p, at, TUNE_IO)->word, IO_GPU) == 0;
     return !device || ort_provider_memory(tune_chosen(p, at, TUNE_PROVIDER)->word);
 }
@@ -222,6 +257,7 @@ tare_status tune_plan_make(struct tune_plan *p, const struct tune_args *a, const
     choose_provider(p, today);
     choose_session(p);
     tune_plan_close(p);
+    p->run_ns[p->of[TUNE_BATCH].base] = (double)p->typical_ns;
     return TARE_OK;
 }
 

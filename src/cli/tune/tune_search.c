@@ -17,13 +17,28 @@
 #include "probe/procstat.h"
 
 #define SLICE_LEAST_NS UINT64_C(60000000)
+#define SLICE_MOST_NS UINT64_C(1000000000) /* but for the one run that each turn has */
 #define SLICE_RUNS 6       /* that a slice has room for, at the speed of today */
+#define SLOW_NS UINT64_C(400000000) /* runs from this on are measured once in a block, and again if they look good */
+#define RUN_SHARE 0.12 /* of the search's time that one run may be expected to take: slower ones are not tried */
 #define SEARCH_SHARE 0.6   /* of the budget; the rest is for the proof */
 #define LAUNCH_NS UINT64_C(250000000) /* of a worker, before one was launched */
 #define EQUAL 0.01
+#define AS_GOOD 0.03 /* a simpler configuration may cost so much more */
 enum { LIMIT_RUNS = 150 }; /* a p95 needs 72, and more where neighbours are alike */
 
 /* ---- trials ---- */
+
+bool tune_is_slow(const struct tuning *t)
+{
+    return t->plan->typical_ns >= SLOW_NS;
+}
+
+/* As bench/ab_worker.c warms up: some runs, for about a second at most. */
+double tune_warm_ns(double run_ns)
+{
+    return fmin(8 * run_ns, fmax(1e9, run_ns));
+}
 
 double tune_units(const struct tuning *t, const struct tune_trial *trial)
 {
@@ -140,6 +155,7 @@ static tare_status recall_block(struct tuning *t, const struct run *old, const s
         tare_status s = trial->member.sampled ? TARE_OK : ab_member_recall(&trial->member, c, err);
         if (s < 0) return s;
         tune_over_limit(t, trial, err);
+        tune_plan_saw(t->plan, &trial->at, trial->member.median_ns);
     }
     if (tune_search_tell(search, &block, answers, NULL) < 0) return TARE_OK; /* as many as can be told */
     remember(t, &block, answers);
@@ -237,6 +253,7 @@ static tare_status measure(struct tuning *t, const size_t *numbers, size_t n)
                              .n = taken,
                              .slice_ns = t->slice_ns,
                              .least_runs = t->least_runs,
+                             .turns = tune_is_slow(t) ? 1 : 0,
                              .seed = t->plan->args->seed + t->measurements,
                              .alone = must_be_alone(t, taken),
                              .interrupted = &interrupted};
@@ -268,8 +285,10 @@ static tare_status measure_block(struct tuning *t, const struct tune_block *bloc
     show_progress(t, what);
     tare_status s = measure(t, numbers, block->n);
     if (s < 0 || interrupted) return s;
-    for (size_t i = 0; i < block->n; i++)
+    for (size_t i = 0; i < block->n; i++) {
         answers[i] = answer_of(t, &t->trials.items[numbers[i]], &t->cli->error);
+        tune_plan_saw(t->plan, &block->at[i], t->trials.items[numbers[i]].member.median_ns);
+    }
     s = tune_search_tell(search, block, answers, &t->cli->error);
     if (s == TARE_OK) remember(t, block, answers);
     return s;
@@ -281,7 +300,7 @@ static tare_status measure_block(struct tuning *t, const struct tune_block *bloc
  * each. */
 static size_t most_measurements(const struct tuning *t, uint64_t spent_ns)
 {
-    double one = (double)LAUNCH_NS + 8 * (double)t->plan->typical_ns + (double)t->slice_ns;
+    double one = (double)LAUNCH_NS + tune_warm_ns((double)t->plan->typical_ns) + (double)t->slice_ns;
     if (t->measurements) one = (double)spent_ns / (double)t->measurements;
     double n = (double)t->plan->args->budget.ns * SEARCH_SHARE / fmax(one, 1);
     if (n < 6) return 6;
@@ -307,7 +326,7 @@ static tare_status ask_and_measure(struct tuning *t, struct tune_search *search)
 static tare_status begin(struct tuning *t, const struct run *old, struct tune_search **search)
 {
     struct tune_limits limits = {
-        .most = most_measurements(t, 0), .equal = EQUAL, .seed = t->plan->args->seed};
+        .most = most_measurements(t, 0), .equal = EQUAL, .seed = t->plan->args->seed, .near = tune_is_slow(t)};
     size_t told = old ? count_told(old) : 0;
     tare_error *err = &t->cli->error;
     uint64_t start = clock_raw_ns();
@@ -348,6 +367,25 @@ static tare_status choose(struct tuning *t, struct tune_search *search)
     return t->best == SIZE_MAX ? TARE_NOMEM : TARE_OK;
 }
 
+/* Settings that do not help are left as they are today: what is left then is measured in turns with what was found, has
+ * to keep the limits and to be about as good; else it stays as it was found. */
+static tare_status simplify(struct tuning *t, struct tune_search *search)
+{
+    struct tune_point at = t->trials.items[t->best].at;
+    if (t->best == 0 || t->nothing_fits || interrupted) return TARE_OK;
+    tune_search_simplify(search, &at);
+    size_t number = trial_of(t, &at, &t->cli->error);
+    if (number == SIZE_MAX) return TARE_NOMEM;
+    if (number == t->best || number == 0) return TARE_OK; /* to need no change at all is for the proof to say */
+    size_t block[] = {number, t->best};
+    tare_status s = measure(t, block, 2);
+    if (s < 0 || interrupted) return s;
+    struct tune_answer plain = answer_of(t, &t->trials.items[number], &t->cli->error);
+    struct tune_answer found = answer_of(t, &t->trials.items[t->best], &t->cli->error);
+    if (plain.outcome == TUNE_MEASURED && plain.cost <= found.cost * (1 + AS_GOOD)) t->best = number;
+    return TARE_OK;
+}
+
 static void record_search(struct tuning *t, const char *key)
 {
     struct arena *a = &t->run->arena;
@@ -365,7 +403,9 @@ tare_status tune_search(struct tuning *t)
     struct tune_search *search = NULL;
     tare_error *err = &t->cli->error;
     uint64_t want = SLICE_RUNS * t->plan->typical_ns;
+    if (want > SLICE_MOST_NS) want = SLICE_MOST_NS;
     t->slice_ns = want > SLICE_LEAST_NS ? want : SLICE_LEAST_NS;
+    t->plan->run_most_ns = fmax(1e9, RUN_SHARE * SEARCH_SHARE * (double)t->plan->args->budget.ns);
     const struct tune_args *a = t->plan->args;
     const char *key = tune_key(t->plan, t->run);
     struct run old = {0};
@@ -375,7 +415,9 @@ tare_status tune_search(struct tuning *t)
     if (s == TARE_OK && trial_of(t, &t->plan->space.base, err) == SIZE_MAX) s = TARE_NOMEM;
     if (s == TARE_OK) s = begin(t, earlier ? &old : NULL, &search);
     if (s == TARE_OK) s = search_on(t, search);
+    if (s == TARE_OK) s = tune_plan_leave_slow(t->plan, err);
     if (s == TARE_OK) s = choose(t, search);
+    if (s == TARE_OK) s = simplify(t, search);
     tune_search_free(search);
     run_release(&old);
     record_search(t, key);

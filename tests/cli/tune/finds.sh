@@ -2,7 +2,7 @@
 . "$TARE_SRC/tests/cli/tune/fake.bash"
 model m.onnx 'times batch 2 1.2' 'times batch 4 1.6' 'times batch 8 2' 'times batch 16 6' 'times batch 32 14' 'times batch 64 40' \
     'times no_arena 1 1.6' 'times parallel 1 1.6'
-tuned m.onnx --threads 1 --only batch,execution,arena --budget 8s >text
+tuned m.onnx --threads 1 --only batch,execution,arena --budget 20s >text
 tail -n 1 text
 grep -o '^use  *batch=8,threads=1' text
 field 'd["kind"], d["recommendation"]["case"].split(",")[0], d["recommendation"]["proof"]["found"]'
@@ -11,7 +11,7 @@ field 'd["recommendation"]["proof"]["command"].startswith("tare tune m.onnx --th
 for f in text json csv md junit; do tare report tare-results/tune_*.json --format $f >again.$f || exit; done
 grep -c '^  throughput batch=8' again.text
 # the same again: nothing is measured anew but the proof
-tuned m.onnx --threads 1 --only batch,execution,arena --budget 8s >second
+tuned m.onnx --threads 1 --only batch,execution,arena --budget 20s >second
 grep -o 'in 0 measurements; [0-9]* more are from an earlier search' second | sed 's/[1-9][0-9]*/N/'
 grep -o '^use  *batch=8,threads=1' second
 # a bench of the same configuration finds its case there
