@@ -69,7 +69,8 @@ static PyObject *confirm(PyObject *Py_UNUSED(self), PyObject *args, PyObject *na
         PyErr_SetString(PyExc_TypeError, "confirm: ratios of wall times are needed");
         goto out;
     }
-    if (confirm_judge(&(struct confirm_pairs){logs[0], logs[1], logs[2], n}, &rule, &r, &err) < 0) {
+    const struct confirm_pairs pairs = {.wall = logs[0], .cpu = logs[1], .memory = logs[2], .n = n};
+    if (confirm_judge(&pairs, &rule, &r, &err) < 0) {
         raise_error(&err);
         goto out;
     }

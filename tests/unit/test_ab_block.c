@@ -186,7 +186,8 @@ static void a_failure_stays_one_lanes(void **state)
     assert_int_equal(ab_block_run(&m.block, NULL), TARE_OK);
     assert_true(m.member[0].failed == TARE_OK && m.member[0].median_ns > 0);
     assert_true(m.member[1].failed == TARE_DENIED && strcmp(m.member[1].failure, "made up: no room") == 0);
-    assert_true(m.member[2].failed == TARE_DENIED && strstr(m.member[2].failure, "signal 6") && m.lane[2].measured == 2);
+    assert_true(m.member[2].failed == TARE_DENIED && strstr(m.member[2].failure, "signal 6") &&
+                m.lane[2].measured == 2);
     assert_true(isnan(m.member[1].median_ns) && isnan(m.member[2].median_ns));
     release(&m);
 }
@@ -221,7 +222,8 @@ static void documents_are_recalled(void **state)
         assert_int_equal(ab_member_recall(&again, c, NULL), TARE_OK);
         assert_true(again.failed == m.member[i].failed && count(&again) == count(&m.member[i]));
         if (i < 2) {
-            assert_true(fabs(again.median_ns - m.member[i].median_ns) < 1 && again.rss_peak == m.member[i].rss_peak);
+            assert_true(fabs(again.median_ns - m.member[i].median_ns) < 1 &&
+                        again.rss_peak == m.member[i].rss_peak);
             assert_int_equal(ab_member_load_ns(&again), 100 * MS);
             assert_true(c->load_ns.known && c->warmup_runs.v == 4 && c->units_per_run.v == 8);
             assert_true(fabs(c->cpu.utilization.v - 0.5) < 0.01);
@@ -247,7 +249,8 @@ static void what_was_told_by_others_has_reasons(void **state)
     assert_int_equal(run_init(&run, "tune", NULL), TARE_OK);
     struct run_case *c = run_add_case(&run, "told");
     assert_int_equal(ab_member_record(&m, &run, c, 1, NULL), TARE_OK);
-    assert_true(!c->load_ns.known && run_map_get(&c->unknown, "load_ns") && run_map_get(&c->unknown, "warmup_runs"));
+    assert_true(!c->load_ns.known && run_map_get(&c->unknown, "load_ns") &&
+                run_map_get(&c->unknown, "warmup_runs"));
     run_release(&run);
     ab_member_release(&m);
 }

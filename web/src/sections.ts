@@ -16,6 +16,7 @@ import { kernels } from "./sections/kernels";
 import { layers } from "./sections/layers";
 import { memory } from "./sections/memory";
 import { pareto } from "./sections/pareto";
+import { proof } from "./sections/proof";
 import { roofline } from "./sections/roofline";
 import { self } from "./sections/self";
 import { staticCost } from "./sections/static";
@@ -37,6 +38,7 @@ export interface Section {
 
 export const sections: readonly Section[] = [
   headline,
+  proof,
   targets,
   comparison,
   history,
