@@ -57,7 +57,7 @@ class Report(dict):
     """A dict that prints as a table: target, bound on this run, achieved."""
 
     def __str__(self) -> str:
-        rows = [f"{'':<16}{'target':>12}{'bound':>10}  achieved", *(row["text"] for row in self["targets"])]
+        rows = [f"{'':<16}{'target':>12}{'bound':>12}  achieved", *(row["text"] for row in self["targets"])]
         return "\n".join(rows + [f"- {text}" for text in self.get("recommendations", ())])
 
 
@@ -65,7 +65,7 @@ def target_row(what: str, tuned: Tuned) -> dict[str, Any]:
     tuned.target = tuned.target or TARGETS.get(what)
     bound = tuned.amount(tuned.bound) if known(tuned.bound) else "unknown"
     return {
-        "text": f"{what:<16}{tuned.target_text():>12}{bound:>10}  {tuned.gain_text()}: {tuned.verdict.replace('_', ' ')}",
+        "text": f"{what:<16}{tuned.target_text():>12}{bound:>12}  {tuned.gain_text()}: {tuned.verdict.replace('_', ' ')}",
         "what": what, "target": tuned.target, "less": tuned.less, "bound": plain(tuned.bound), "achieved": plain(tuned.gain), "ci": tuned.ci,
         "verdict": tuned.verdict, "applied": tuned.applied, "plan": tuned.plan, "reasons": tuned.reasons,
     }  # fmt: skip
