@@ -33,9 +33,11 @@ def history(asked: argparse.Namespace) -> Any:
 def check(asked: argparse.Namespace, folder: str) -> None:
     """The files that are read, and where results go: now, and not when all has been measured. ValueError names what is wrong."""
     for place in (folder, *([os.path.dirname(asked.history) or "."] if asked.history and not asked.no_history else [])):
+        there = os.path.abspath(place)
+        while not os.path.lexists(there):
+            there = os.path.dirname(there)
         try:  # nothing but doing it tells: /proc is a folder that root may write to
-            os.makedirs(place, exist_ok=True)
-            with tempfile.TemporaryFile(dir=place):
+            with tempfile.TemporaryFile(dir=there):
                 pass
         except OSError as why:
             raise ValueError(f"{place}: results cannot go there: {why.strerror}") from None

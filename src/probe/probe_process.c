@@ -91,11 +91,12 @@ static struct gauges sum_gauges(const struct process_probe *p)
     return g;
 }
 
-/* What could not be read of each process is not known of their sum; nor is what was not read for this sample. */
+/* What could not be read of each process is not known of their sum; nor is what was not read for this sample. No page
+ * at all is what is left of processes that have ended: no reading of what the program holds. */
 static void put_gauges(struct process_probe *p, struct probe_put *put)
 {
     struct gauges g = sum_gauges(p);
-    probe_put(put, METRIC_PROC_RSS, "", g.rss);
+    if (g.rss > 0) probe_put(put, METRIC_PROC_RSS, "", g.rss);
     probe_put(put, METRIC_PROC_THREADS, "", g.threads);
     probe_put(put, METRIC_PROC_COUNT, "", (double)g.alive);
     if (p->fresh[DETAIL_COUNTS] && g.detailed == g.alive) {
