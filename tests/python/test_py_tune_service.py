@@ -411,7 +411,7 @@ def test_training_without_its_stall_is_measured_as_a_whole():
     tuned = service._whole(lambda batch: time.sleep(0.002), Waits(0.02), Waits(0.001, workers=4), stall)
     assert tuned.verdict == "confirmed" and tuned.plan == {"workers": 4} and 1.5 < tuned.gain and tuned.bound == pytest.approx(11)
     report = _tune_service.Report(targets=[_tune_service.target_row("training", tuned)])
-    assert "training            1.5-2x      11.00x" in str(report) and "confirmed" in str(report)
+    assert "training              1.5-2x      11.00x" in str(report) and "confirmed" in str(report)
     none = _tune_service.stall_of([0.0] * 10, [0.002] * 10)
     left = service._whole(print, Waits(9), Waits(9), none)
     assert left.verdict == "no_gain" and not left.baseline and "at most 1.00x" in left.reasons[0]
