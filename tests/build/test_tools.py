@@ -216,7 +216,7 @@ def deps_in_a_scratch_tree(folder, shims):
     always = ["sh", "env", "cat", "cksum", "rm", "dirname", "id"]
     for name in always:
         os.symlink(shutil.which(name), folder / "bin" / name)
-    for name, text in shims.items():
+    for name, text in {"pkg-config": "", **shims}.items():
         path = folder / "bin" / name
         path.unlink(missing_ok=True)
         path.write_text("#!/bin/sh\n%s\n" % text)
