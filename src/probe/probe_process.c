@@ -46,13 +46,14 @@ static const struct {
 
 /* ---- values ---- */
 
-/* What was not read for this sample is not known now: an old count would be a rate of 0, then one that is too high. */
+/* What was not read for this sample is not known now: an old count would be a rate of 0, then one that is too high.
+ * Times are of the moment they are read, not of the sample: many processes take milliseconds to read. Once all have
+ * ended they stand still, and are those of the sample, too: what was used last must not be set back. */
 static void put_counters(struct process_probe *p, struct probe_put *put)
 {
     bool io = true;
     for (size_t i = 0; i < p->tree.members.n; i++) io &= !p->tree.members.items[i].io_denied;
-    put->read_ns =
-        clock_raw_ns(); /* times are of now, not of the sample: many processes take milliseconds to read */
+    put->read_ns = tree_alive(&p->tree) ? clock_raw_ns() : 0;
     for (int c = 0; c < TREE_COUNTERS; c++) {
         if (!io && c >= TREE_READ && c <= TREE_WRITE_CALLS) continue;
         if (c >= TREE_READ && !p->fresh[DETAIL_COUNTS]) continue;
