@@ -10,7 +10,7 @@ link_without_page() # the objects of the real build, but for an embedding of not
 {
     "$CC" -std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc -fPIC -c src/report/page_embed.c -o "$TMPDIR/page_embed.o" || return 1
     objects=
-    for source in $(find src -name '*.c' ! -name page_embed.c); do # an older build leaves objects of files that are gone
+    for source in $(find src third_party/llhttp -name '*.c' ! -name page_embed.c 2>/dev/null); do # an older build leaves objects of files that are gone
         object=$BUILT/obj/${source%.c}.o
         [ ! -e "$object" ] || objects="$objects $object"
     done

@@ -100,6 +100,7 @@ class Blocks(unittest.TestCase):
         self.assertGreaterEqual(slept.wall_time_s, 0.05)
         self.assertLess(slept.thread_cpu_time_s, 0.5 * slept.wall_time_s)
 
+    @keeps_freed
     def test_a_tree_holds_what_its_process_held(self):
         """A peak between two samples is in the kernel's mark of the process, which is one of the tree."""
         p = tare.PerformanceProfiler(memory_interval=0.3)

@@ -65,7 +65,7 @@ class Tune(unittest.TestCase):
         optimizer = tare.MemoryOptimizer(tare.DataOptimizationConfig(budget_s=60))
         tuned = optimizer.confirm(lambda: bytearray(b"x") * (40 << 20), lambda: bytearray(b"x") * (20 << 20))
         self.assertEqual(tuned.verdict, "confirmed", str(tuned))
-        self.assertIn("50% less", tuned.gain_text())
+        self.assertRegex(tuned.gain_text(), "(49|50|51)% less")  # what the interpreter itself holds is in both
         with optimizer.memory_context() as block:
             bytearray(4 << 20)
         self.assertIn("given back", str(block))
