@@ -88,12 +88,15 @@ TARE_ALWAYS_ uint64_t tare_ticks_(uint32_t ordered)
     return high << 32 | low;
 }
 
-/* The place of the next event. One instruction takes it, so that a signal handler gets another. */
+/* The place of the next event; 0: the chunk is full. One instruction takes it, so that a signal handler gets another. A
+ * handler that went on to the next chunk meanwhile changed the limit: the place may then be beyond the end of the chunk
+ * before, and is left alone. */
 TARE_ALWAYS_ uint64_t tare_event_(struct tare_thread_ *t)
 {
-    uint64_t at = 16;
+    volatile uint64_t *end = &t->limit;
+    uint64_t at = 16, limit = *end;
     __asm__ volatile("xaddq %0, %1" : "+r"(at), "+m"(t->pos));
-    return at;
+    return TARE_LIKELY_(at < limit && *end == limit) ? at : 0;
 }
 
 TARE_ALWAYS_ void tare_publish_(uint64_t event, uint64_t what, uint64_t ticks)
@@ -122,7 +125,7 @@ TARE_ALWAYS_ int tare_begin_fast_(struct tare_thread_ *t, tare_scope *scope, tar
     }
     if (how & TARE_RUN_EVENTS_) {
         event = tare_event_(t);
-        if (!TARE_LIKELY_(event < t->limit)) {
+        if (!event) {
             if (how & TARE_RUN_AGGREGATE_) t->coin++;
             return 0;
         }
@@ -172,7 +175,7 @@ TARE_ALWAYS_ int tare_end_fast_(struct tare_thread_ *self, const tare_scope *sco
     }
     if (how & TARE_RUN_EVENTS_) {
         event = tare_event_(t);
-        if (!TARE_LIKELY_(event < t->limit)) return 0;
+        if (!event) return 0;
     }
     if (how & TARE_RUN_AGGREGATE_) {
         n->count++;

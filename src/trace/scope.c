@@ -44,6 +44,14 @@ static inline uint64_t bump(uint64_t *p, uint64_t by)
 #endif
 }
 
+/* As tare_event_ in inline.h; 0: no room, or the chunk was changed by a signal handler meanwhile. */
+static inline uint64_t place_of(struct thread *t, uint64_t bytes)
+{
+    volatile uint64_t *end = &t->hot.limit;
+    uint64_t limit = *end, at = bump(&t->hot.pos, bytes);
+    return likely(at + bytes <= limit && *end == limit) ? at : 0;
+}
+
 static __attribute__((noinline)) struct raw_event *reserve_slow(struct thread *t, uint64_t bytes)
 {
     bool ok = false;
@@ -52,17 +60,15 @@ static __attribute__((noinline)) struct raw_event *reserve_slow(struct thread *t
         ok = thread_next_chunk(t);
         t->busy = 0;
     }
-    uint64_t at = ok ? bump(&t->hot.pos, bytes) : 0;
-    if (ok && at + bytes <= t->hot.limit) return (struct raw_event *)at;
-    thread_lost(t, 1);
-    return NULL;
+    uint64_t at = ok ? place_of(t, bytes) : 0;
+    if (!at) thread_lost(t, 1);
+    return (struct raw_event *)at;
 }
 
 static inline struct raw_event *reserve(struct thread *t, unsigned slots)
 {
-    uint64_t bytes = slots * sizeof(struct raw_event), at = bump(&t->hot.pos, bytes);
-    if (likely(at + bytes <= t->hot.limit)) return (struct raw_event *)at;
-    return reserve_slow(t, bytes);
+    uint64_t bytes = slots * sizeof(struct raw_event), at = place_of(t, bytes);
+    return likely(at) ? (struct raw_event *)at : reserve_slow(t, bytes);
 }
 
 static inline void publish(struct raw_event *e, uint64_t what, uint64_t ticks)
