@@ -172,6 +172,15 @@ def test_a_suite_without_tests_fails_and_one_without_files_does_not(tmp_path):
     assert runner.run_suite("x", lambda: 1 / 0, False) == (0, 1, 0)
 
 
+def test_what_failed_is_shown_before_a_long_report(capsys):
+    runner = load("run-tests")
+    lines = ["ok 1 - a", "[ RUN      ] t", "[  ERROR   ] --- 0x2 != 0x1", *("leak %d" % k for k in range(2 * runner.MAX_SHOWN))]
+    runner.show_failure(runner.Result("x", failed=1, output="\n".join(lines)))
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[1:3] == ["  | [  ERROR   ] --- 0x2 != 0x1", "  | (%d lines left out; all in build/test)" % (runner.MAX_SHOWN + 1)]
+    assert len(shown) == 3 + runner.MAX_SHOWN and "ok 1" not in "".join(shown)
+
+
 # ---- fuzz/replay.c -----------------------------------------------------------------------------------
 
 def build_replay(folder, body):
