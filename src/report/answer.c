@@ -114,11 +114,6 @@ void answer_list(struct answer *a, const char *key)
     if (has_place(a, key)) json_array_begin(&a->json);
 }
 
-void answer_list_flat(struct answer *a, const char *key)
-{
-    if (has_place(a, key)) json_array_begin_flat(&a->json);
-}
-
 void answer_list_end(struct answer *a)
 {
     if (a->as_json) json_array_end(&a->json);

@@ -60,7 +60,6 @@ void answer_object(struct answer *a, const char *key);
 void answer_object_flat(struct answer *a, const char *key); /* JSON on one line */
 void answer_object_end(struct answer *a);
 void answer_list(struct answer *a, const char *key);
-void answer_list_flat(struct answer *a, const char *key);
 void answer_list_end(struct answer *a);
 
 /* A list whose words are the cells of a table, row after row. A cell without words does not exist, one with empty

@@ -40,29 +40,10 @@ static void hand_over(struct desk *to, struct exchange *x)
 
 /* ---- lists ---- */
 
-static void put_run(struct json *j, const struct store_run *r)
-{
-    json_object_begin(j);
-    json_kv_string(j, "id", r->id);
-    json_kv_string(j, "kind", r->kind);
-    json_kv_string(j, "created", r->created);
-    json_kv_string(j, "subject", r->subject);
-    json_kv_string(j, "sha256", r->sha256);
-    json_kv_string(j, "runtime", r->runtime);
-    json_kv_string(j, "host", r->host);
-    json_kv_string(j, "hostname", r->hostname);
-    json_kv_string(j, "commit", r->commit);
-    json_kv_string(j, "branch", r->branch);
-    json_kv_uint(j, "cases", r->cases);
-    json_kv_uint(j, "bytes", r->bytes);
-    json_kv_string(j, "tags", r->tags);
-    json_object_end(j);
-}
-
 static tare_status list_one(void *ctx, const struct store_run *r, tare_error *err)
 {
     (void)err;
-    put_run(ctx, r);
+    store_run_json(ctx, r);
     return TARE_OK;
 }
 

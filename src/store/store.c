@@ -34,6 +34,36 @@ bool store_name_ok(const char *name)
     return n > 0 && n <= STORE_NAME_MAX;
 }
 
+/* ---- lists ---- */
+
+void store_run_json(struct json *j, const struct store_run *r)
+{
+    json_object_begin(j);
+    json_kv_string(j, "id", r->id);
+    json_kv_string(j, "kind", r->kind);
+    json_kv_string(j, "created", r->created);
+    json_kv_string(j, "subject", r->subject);
+    json_kv_string(j, "sha256", r->sha256);
+    json_kv_string(j, "runtime", r->runtime);
+    json_kv_string(j, "host", r->host);
+    json_kv_string(j, "hostname", r->hostname);
+    json_kv_string(j, "commit", r->commit);
+    json_kv_string(j, "branch", r->branch);
+    json_kv_uint(j, "cases", r->cases);
+    json_kv_uint(j, "bytes", r->bytes);
+    json_key(j, "tags");
+    json_array_begin_flat(j);
+    for (const char *at = r->tags; at && *at;) {
+        char one[STORE_NAME_MAX + 16]; /* "baseline:" may stand before it */
+        size_t n = strcspn(at, ",");
+        snprintf(one, sizeof one, "%.*s", (int)n, at);
+        json_put_string(j, one);
+        at += n + (at[n] == ',');
+    }
+    json_array_end(j);
+    json_object_end(j);
+}
+
 /* ---- documents ---- */
 
 /* The frame carries a checksum: what was damaged on the disk is told, not returned. */

@@ -13,6 +13,7 @@
 #define STORE_STORE_H
 
 #include "core/buf.h"
+#include "core/json.h"
 #include "core/ulid.h"
 #include "core/vec.h"
 #include "run/run.h"
@@ -113,6 +114,9 @@ struct store_token {
     int64_t created_ms;
     int64_t expires_ms, revoked_ms; /* 0: never, not */
 };
+
+/* A run of a list as every list shows it, by the command or over HTTP; the tags as a list of theirs. */
+void store_run_json(struct json *j, const struct store_run *run);
 
 typedef tare_status store_token_fn(void *ctx, const struct store_token *token, tare_error *err);
 typedef tare_status store_run_fn(void *ctx, const struct store_run *run, tare_error *err);

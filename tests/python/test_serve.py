@@ -208,6 +208,17 @@ def test_lists(server, document):
         assert server.ask("GET", "/api/v1/runs" + bad, token=token).status == 400, bad
 
 
+def test_a_list_is_that_of_the_command(server, document, tare):
+    """The same members, tags as a list, whether a program asks the server or the command."""
+    token, history = server.token(), os.path.join(server.data, "history.db")
+    for i in range(2):
+        assert server.ask("POST", "/api/v1/runs", token=token, body=document(i)).status == 201
+    tare("history", "tag", json.loads(document(0))["id"], "kept", "nightly", "--history", history)
+    said = server.ask("GET", "/api/v1/runs", token=token).json["runs"]
+    assert said == json.loads(tare("history", "list", "--json", "--history", history).stdout)["runs"]
+    assert sorted(run["tags"] for run in said) == [[], ["kept", "nightly"]]
+
+
 @pytest.mark.parametrize("body, place", [
     (b"", "1"), (b"{", "line 1"), (b"[]", "object"), (b'{"schema":"tare.run/1"}', "id: missing"), (b'{"schema":"tare.run/9"}', "tare.run/9"),
     (b"\xff\xfe", "byte 0xff"), (b'{"a":' * 100000, "depth"),

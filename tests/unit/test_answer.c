@@ -33,7 +33,7 @@ static void say_all(struct answer *a)
     answer_bool(a, "good", true, "  %s\n", "good");
     answer_int(a, "below", -1, NULL);
     answer_null(a, "nothing", NULL);
-    answer_list_flat(a, "tags");
+    answer_list(a, "tags");
     answer_str(a, NULL, "a", NULL);
     answer_list_end(a);
     answer_object_end(a);
@@ -72,7 +72,7 @@ static void json_in_order(void **state)
     assert_string_equal(out.data,
                         "{\n  \"clock\": {\n    \"tick_ns\": 0.5,\n    \"unknown\": null\n  },\n"
                         "  \"rest\": {\n    \"good\": true,\n    \"below\": -1,\n    \"nothing\": null,\n"
-                        "    \"tags\": [\"a\"]\n  },\n"
+                        "    \"tags\": [\n      \"a\"\n    ]\n  },\n"
                         "  \"runs\": [\n    {\n      \"id\": \"first\",\n      \"hidden\": \"x\",\n"
                         "      \"cases\": 1\n    },\n    {\n      \"id\": null,\n      \"hidden\": \"x\",\n"
                         "      \"cases\": 100\n    }\n  ]\n}\n");
