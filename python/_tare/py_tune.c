@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analyze/tune/confirm.h"
-#include "analyze/tune/fit.h"
+#include "analyze/tune/line.h"
 #include "analyze/tune/search.h"
 #include "core/mem.h"
 #include "part.h"
@@ -93,20 +93,20 @@ static int read_point_of(PyObject *from, Py_ssize_t i, double *x, double *y)
 
 static PyObject *fit(PyObject *Py_UNUSED(self), PyObject *from)
 {
-    double x[TUNE_FIT_MAX], y[TUNE_FIT_MAX];
+    double x[TUNE_LINE_POINTS_MAX], y[TUNE_LINE_POINTS_MAX];
     struct tune_line line;
     tare_error err = TARE_ERROR_INIT;
     PyObject *list = PySequence_Fast(from, "points are a sequence of (x, y)");
     if (!list) return NULL;
     Py_ssize_t n = PySequence_Fast_GET_SIZE(list);
-    for (Py_ssize_t i = 0; i < n && i < TUNE_FIT_MAX && !PyErr_Occurred(); i++)
+    for (Py_ssize_t i = 0; i < n && i < TUNE_LINE_POINTS_MAX && !PyErr_Occurred(); i++)
         if (!PyTuple_Check(PySequence_Fast_GET_ITEM(list, i)))
             PyErr_SetString(PyExc_TypeError, "points are tuples (x, y)");
         else
             read_point_of(list, i, &x[i], &y[i]);
     Py_DECREF(list);
     if (PyErr_Occurred()) return NULL;
-    if (tune_fit(x, y, (size_t)n, &line, &err) < 0) return raise_error(&err);
+    if (tune_line_through(x, y, (size_t)n, &line, &err) < 0) return raise_error(&err);
     return Py_BuildValue("ddd", line.base, line.slope, line.residual);
 }
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "analyze/tune/confirm.h"
-#include "analyze/tune/fit.h"
+#include "analyze/tune/line.h"
 #include "analyze/tune/search.h"
 #include "core/mem.h"
 #include "core/rng.h"
@@ -538,9 +538,9 @@ static void test_a_line_that_one_bad_point_does_not_bend(void **state)
     (void)state;
     static const double x[] = {1, 2, 4, 8, 16, 32}, bent[] = {13, 16, 22, 34, 500, 106};
     struct tune_line line;
-    assert_int_equal(tune_fit(x, bent, 4, &line, NULL), TARE_OK);
+    assert_int_equal(tune_line_through(x, bent, 4, &line, NULL), TARE_OK);
     assert_true(fabs(line.base - 10) < 1e-9 && fabs(line.slope - 3) < 1e-9 && line.residual < 1e-9);
-    assert_int_equal(tune_fit(x, bent, 6, &line, NULL), TARE_OK);
+    assert_int_equal(tune_line_through(x, bent, 6, &line, NULL), TARE_OK);
     assert_true(fabs(line.base - 10) < 1e-9 && fabs(line.slope - 3) < 1e-9);
     assert_true(fabs(line.residual - 442.0 / 500) < 1e-9);
 }
@@ -552,11 +552,11 @@ static void test_points_that_make_no_line_are_refused(void **state)
         double x[3], y[3];
         size_t n;
     } bad[] = {{{1}, {1}, 1},         {{1, 1, 1}, {1, 2, 3}, 3},  {{1, 2}, {1, 0}, 2},
-               {{1, NAN}, {1, 2}, 2}, {{1, 2}, {1, INFINITY}, 2}, {{0}, {0}, TUNE_FIT_MAX + 1}};
+               {{1, NAN}, {1, 2}, 2}, {{1, 2}, {1, INFINITY}, 2}, {{0}, {0}, TUNE_LINE_POINTS_MAX + 1}};
     struct tune_line line;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         tare_error err = TARE_ERROR_INIT;
-        assert_int_equal(tune_fit(bad[i].x, bad[i].y, bad[i].n, &line, &err), TARE_INVALID);
+        assert_int_equal(tune_line_through(bad[i].x, bad[i].y, bad[i].n, &line, &err), TARE_INVALID);
         assert_non_null(strstr(err.text, "point"));
     }
 }

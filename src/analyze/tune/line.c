@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * fit.c - see fit.h. */
-#include "analyze/tune/fit.h"
+ * line.c - see line.h. */
+#include "analyze/tune/line.h"
 
 #include <math.h>
 
@@ -9,8 +9,8 @@
 
 static tare_status check(const double *x, const double *y, size_t n, tare_error *err)
 {
-    if (n < 2 || n > TUNE_FIT_MAX)
-        return error_set(err, TARE_INVALID, "%zu points: a line needs 2 to %d", n, TUNE_FIT_MAX);
+    if (n < 2 || n > TUNE_LINE_POINTS_MAX)
+        return error_set(err, TARE_INVALID, "%zu points: a line needs 2 to %d", n, TUNE_LINE_POINTS_MAX);
     for (size_t i = 0; i < n; i++)
         if (!isfinite(x[i]) || !isfinite(y[i]) || !(y[i] > 0))
             return error_set(err, TARE_INVALID, "point %zu (%g, %g) is not a number with y above 0", i, x[i],
@@ -27,7 +27,8 @@ static size_t slopes_of(const double *x, const double *y, size_t n, double *out)
     return count;
 }
 
-tare_status tune_fit(const double *x, const double *y, size_t n, struct tune_line *out, tare_error *err)
+tare_status tune_line_through(const double *x, const double *y, size_t n, struct tune_line *out,
+                              tare_error *err)
 {
     tare_status s = check(x, y, n, err);
     if (s != TARE_OK) return s;
