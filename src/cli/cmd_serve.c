@@ -132,16 +132,16 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
         OPT_UINT_IN('p', "port", &a.port, 0, 65535, "listen on this port; 0: any that is free"),
         OPT_STRING(0, "bind", &a.bind, "<address>", "listen on this address of the machine"),
         OPT_STRING(0, "data", &a.data, "<dir>", "where everything is kept; its owner's alone", .flags = OPT_DIR),
-        OPT_FLAG(0, "behind-proxy", &a.behind_proxy, "a proxy with TLS stands in front: other addresses than "
- "loopback are fine, "
-                                                     "and all clients have its address"),
-        OPT_LIST(0, "allow-host", &a.hosts, "<name>", "a name by which clients call this server, "
- "beside its address and localhost"),
+        OPT_FLAG(0, "behind-proxy", &a.behind_proxy,
+                 "a proxy with TLS stands in front: other addresses than loopback are fine, "
+                 "and all clients have its address"),
+        OPT_LIST(0, "allow-host", &a.hosts, "<name>",
+                 "a name by which clients call this server, beside its address and localhost"),
         OPT_GROUP("limits"),
         OPT_UINT_IN(0, "threads", &a.threads, 1, 64, "threads that answer"),
         OPT_UINT_IN(0, "connections", &a.connections, 1, 65536, "connections at a time"),
-        OPT_UINT_IN(0, "per-address", &a.per_address, 0, 65536, "connections of one address at a time; "
- "0: no such limit"),
+        OPT_UINT_IN(0, "per-address", &a.per_address, 0, 65536,
+                    "connections of one address at a time; 0: no such limit"),
         OPT_DOUBLE(0, "rate", &a.rate, 0, 1e9, "requests a second of each token and of each address; 0: no limit"),
         OPT_END,
     };

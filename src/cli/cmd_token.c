@@ -138,9 +138,9 @@ int cmd_token(struct cli *cli, int argc, char **argv)
         .synopsis = "tare token new --scope <scopes> [options]\n"
                     "tare token list [--json]\n"
                     "tare token revoke <id>",
-        .about = "Who may ask a server (tare serve), and what: read (runs and numbers), ingest (keep runs), run "
-                 "(start what "
-                 "the operator allows), admin. Works on the folder of the server's data, whether it runs or not.",
+        .about = "Who may ask a server (tare serve), and what: read (runs and numbers), ingest (keep runs). The scopes "
+                 "run and admin are known, but no route asks for them yet. Works on the folder of the server's data, "
+                 "whether it runs or not.",
         .tail = "tare token new --scope read,ingest             shown once\n"
                 "tare token new --scope ingest --project nlp    sees and keeps runs of nlp only\n"
                 "tare token revoke 3f1c9a0b77d2",
@@ -154,8 +154,8 @@ int cmd_token(struct cli *cli, int argc, char **argv)
         OPT_STRING(0, "scope", &a.scope, "<scopes>", "new: read, ingest, run, admin, separated by commas"),
         OPT_STRING(0, "project", &a.project, "<name>", "new: bound to the runs of this project"),
         OPT_STRING(0, "name", &a.name, "<text>", "new: what list calls it"),
-        OPT_TIME_IN(0, "expires", &a.lives, 0, INT64_C(315360000000000000), 
-"new: is worth nothing after this long (default: never)", .flags = OPT_NO_DEFAULT,
+        OPT_TIME_IN(0, "expires", &a.lives, 0, INT64_C(315360000000000000),
+                    "new: is worth nothing after this long (default: never)", .flags = OPT_NO_DEFAULT,
                     .arg = "<time>"),
         OPT_JSON(&a.json),
         OPT_END,
