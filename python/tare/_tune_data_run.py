@@ -237,6 +237,10 @@ class Costs:
         was[0] += wall
         was[1] += cpu
 
+    def forget(self) -> None:
+        """What was seen so far was of a first time."""
+        self.stages, self.samples, self.batches, self.each = {}, 0, 0, []
+
     def pipeline(self, batch_size: int, memory: float | None, most_workers: int) -> dict[str, Any]:
         n, each = max(1, self.samples), sorted(self.each)
         spread = each[min(len(each) - 1, int(0.99 * len(each)))] - statistics.median(each) if each else None
@@ -247,8 +251,9 @@ class Costs:
 
 
 def instrumented(settings: dict[str, Any], batches: Iterator[list], step: Callable | None, seconds: float = _PASS_S) -> Costs:
-    """Three batches or more, made by this process."""
-    costs, dataset = Costs(), shallow(settings["dataset"])
+    """Three batches or more, made by this process. The first counts only where no other comes: what is loaded once with it, from a cold disk
+    (13 s were seen), is no cost of a batch."""
+    costs, dataset, first = Costs(), shallow(settings["dataset"]), True
     timed = []
     for name in ("transform", "target_transform", "transforms"):
         inner = getattr(dataset, name, None)
@@ -258,6 +263,9 @@ def instrumented(settings: dict[str, Any], batches: Iterator[list], step: Callab
     collate = settings.get("collate_fn") or stack
     begun = time.perf_counter()
     for indices in batches:
+        if costs.batches and first:
+            costs.forget()
+            first = False
         samples = [_one(costs, dataset, index, timed) for index in (indices if isinstance(indices, list) else [indices])]
         queued, wall, cpu = queued_seconds(), time.perf_counter(), time.thread_time()
         costs.batch = collate(samples) if isinstance(indices, list) else collate(samples[0])

@@ -536,11 +536,24 @@ def test_what_waits_gets_workers_and_the_same_data():
     assert '"verdict"' in tuned.to_json()
 
 
+def test_what_is_loaded_once_is_no_cost_of_a_batch():
+    """The first sample waits, as a cold disk makes it wait: the others tell what a sample costs. Where there is but one batch, it counts."""
+
+    class Cold(list):
+        def __getitem__(self, index):
+            time.sleep(0.2 if index == 0 else 0)
+            return index
+
+    def fetched(batches):
+        return run.instrumented({"dataset": Cold(range(8))}, iter(batches), None, 0).stages["fetch"][0]
+
+    assert fetched([[0, 1], [2, 3], [4, 5], [6, 7]]) < 0.1 < fetched([[0, 1]])
+
+
 @needs_torch
 def test_a_step_that_is_the_limit_is_left_alone():
     opt = data.DataLoadingOptimizer(tare.DataOptimizationConfig(budget_s=5, timeout_s=100))
     loader = DataLoader(Rows(), batch_size=4)
-    list(loader)  # what torch loads from a cold disk with its first batch (13 s were seen) is no cost of a batch
     assert opt.optimize_existing(loader, step_fn=lambda batch: time.sleep(0.05)) is loader
     assert opt.result.verdict == "no_gain" and "at most 1.0" in opt.result.reasons[0], str(opt.result)
 
