@@ -15,8 +15,8 @@ struct tune_line {
     double residual;    /* the farthest that a point lies from the line, as a share of its y */
 };
 
-/* TARE_INVALID: fewer than two points or more than TUNE_LINE_POINTS_MAX, one that is not finite, all at one x, a y not above 0.
- */
+/* TARE_INVALID: fewer than two points or more than TUNE_LINE_POINTS_MAX, one that is not finite, all at
+ * one x, a y not above 0. */
 tare_status tune_line_through(const double *x, const double *y, size_t n, struct tune_line *out,
                               tare_error *err);
 
