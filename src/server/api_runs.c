@@ -14,30 +14,6 @@
 
 enum { LIST_DEFAULT = 100, LIST_MAX = 1000 };
 
-/* ---- errors of the store: the client learns the kind, the operator the rest ---- */
-
-static void store_failed(struct server *s, struct exchange *x, const tare_error *err)
-{
-    char text[800];
-    snprintf(text, sizeof text, "request %s: %s", x->id, err->text);
-    s->options.say(s->options.say_ctx, text);
-    if (err->status == TARE_BUSY)
-        reply_problem(x, 503, "the store is busy");
-    else if (err->status == TARE_IO)
-        reply_problem(x, 507, "the store cannot be written or read");
-    else
-        reply_problem(x, 500, "the store failed");
-}
-
-static void hand_over(struct desk *to, struct exchange *x)
-{
-    exchange_hold(x);
-    if (desk_put(to, x)) return;
-    reply_problem(x, 503, "too many requests wait for the store");
-    x->reply.extra = "Retry-After: 1\r\n";
-    exchange_finish(x);
-}
-
 /* ---- lists ---- */
 
 static tare_status list_one(void *ctx, const struct store_run *r, tare_error *err)
@@ -86,7 +62,7 @@ static void answer_list(struct server *sv, struct store *s, struct exchange *x)
     json_array_begin(&j);
     tare_status status = s->ops->list(s, &f, list_one, &j, &err);
     if (status != TARE_OK) {
-        store_failed(sv, x, &err);
+        steps_failed(sv, x, &err);
         return;
     }
     json_array_end(&j);
@@ -107,93 +83,56 @@ static void answer_document(struct server *sv, struct store *s, struct exchange 
     if (status == TARE_INVALID || !ours)
         reply_problem(x, 404, "there is no such run");
     else if (status != TARE_OK)
-        store_failed(sv, x, &err);
+        steps_failed(sv, x, &err);
     else
         reply_json(x, 200);
 }
 
-void runs_list(struct server *s, struct exchange *x)
-{
-    hand_over(s->readers, x);
-}
+const struct steps runs_list = {.read = answer_list};
 
-void runs_get(struct server *s, struct exchange *x)
+static void check_id(struct server *s, struct exchange *x)
 {
-    if (!ulid_is_valid(x->param)) {
-        reply_problem(x, 404, "there is no such run");
-        return;
-    }
+    (void)s;
+    if (!ulid_is_valid(x->param)) reply_problem(x, 404, "there is no such run");
     for (char *p = x->param; *p; p++)
         if (*p >= 'a' && *p <= 'z') *p = (char)(*p - 'a' + 'A');
-    hand_over(s->readers, x);
 }
+
+const struct steps runs_get = {.now = check_id, .read = answer_document};
 
 /* ---- keeping ---- */
-
-void runs_post(struct server *s, struct exchange *x)
-{
-    hand_over(s->readers, x);
-}
 
 static void forget_run(struct exchange *x)
 {
     if (x->work) run_release(x->work);
     mem_free(x->work);
-    x->work = NULL;
 }
 
 /* The document is read and checked before it waits for the writer: what is wrong with it costs no transaction. */
-static void check_document(struct server *s, struct exchange *x)
+static void check_document(struct server *sv, struct store *s, struct exchange *x)
 {
+    (void)sv;
+    (void)s;
     tare_error err = TARE_ERROR_INIT;
     struct run *run = mem_new(1, sizeof *run);
     tare_status status = run ? run_read(run, "the document", x->body.data, x->body.len, &err) : TARE_NOMEM;
     if (status == TARE_OK) {
         x->work = run;
-        if (desk_put(s->writer, x)) return;
-        forget_run(x);
-        reply_problem(x, 503, "too many runs wait to be kept");
-        x->reply.extra = "Retry-After: 1\r\n";
-    } else {
-        mem_free(run);
-        reply_problem(x, status == TARE_NOMEM ? 503 : 422, "%s",
-                      status == TARE_NOMEM ? "no memory" : err.text);
-    }
-    exchange_finish(x);
-}
-
-void runs_read(void *ctx, struct store *s, struct exchange *list)
-{
-    struct server *sv = ctx;
-    if (list->route->run == runs_post) {
-        check_document(sv, list);
         return;
     }
-    if (list->route->run == runs_list)
-        answer_list(sv, s, list);
-    else
-        answer_document(sv, s, list);
-    exchange_finish(list);
+    mem_free(run);
+    reply_problem(x, status == TARE_NOMEM ? 503 : 422, "%s", status == TARE_NOMEM ? "no memory" : err.text);
 }
 
-static tare_status keep_one(struct store *s, struct exchange *x, tare_error *err)
+static tare_status keep_run(struct server *sv, struct store *s, struct exchange *x, tare_error *err)
 {
+    (void)sv;
     struct store_context c = {.project = x->project[0] ? x->project : NULL,
                               .text = {x->body.data, x->body.len}};
     bool added = false;
     tare_status status = store_add_run(s, x->work, &c, &added, err);
     if (status == TARE_OK) reply_json(x, added ? 201 : 200);
     return status;
-}
-
-/* All of them in one transaction, or none. */
-static tare_status keep_all(struct store *s, struct exchange *list, tare_error *err)
-{
-    tare_status status = s->ops->begin(s, err);
-    if (status != TARE_OK) return status;
-    for (struct exchange *x = list; x && status == TARE_OK; x = x->next) status = keep_one(s, x, err);
-    tare_status end = s->ops->end(s, status == TARE_OK, status == TARE_OK ? err : NULL);
-    return status != TARE_OK ? status : end;
 }
 
 /* Kept already: the same document, or another one under the same id? */
@@ -207,7 +146,7 @@ static void compare_kept(struct server *sv, struct store *s, struct exchange *x)
     if (x->project[0]) status = s->ops->in_project(s, run->id, x->project, &ours, &err);
     if (status == TARE_OK && ours) status = store_document(s, run->id, &kept, &err);
     if (status != TARE_OK)
-        store_failed(sv, x, &err);
+        steps_failed(sv, x, &err);
     else if (!ours || kept.len != x->body.len || memcmp(kept.data, x->body.data, kept.len) != 0)
         reply_problem(x, 409, "another document has this id");
     buf_release(&kept);
@@ -228,29 +167,5 @@ static void answer_kept(struct server *sv, struct store *s, struct exchange *x)
         x->reply.extra = arena_printf(&x->arena, "Location: /api/v1/runs/%s\r\n", run->id);
 }
 
-/* One bad run must not take those beside it along: where all together fail, each is tried by itself. */
-void runs_commit(void *ctx, struct store *s, struct exchange *list)
-{
-    struct server *sv = ctx;
-    tare_error err = TARE_ERROR_INIT;
-    bool together = keep_all(s, list, &err) == TARE_OK;
-    atomic_fetch_add(&sv->commits, together);
-    for (struct exchange *x = list, *next; x; x = next) {
-        next = x->next;
-        x->next = NULL;
-        bool kept = together;
-        if (!together) {
-            err = (tare_error)TARE_ERROR_INIT;
-            kept = keep_all(s, x, &err) == TARE_OK;
-            atomic_fetch_add(&sv->commits, kept);
-        }
-        if (kept) {
-            atomic_fetch_add(&sv->committed, x->reply.status == 201);
-            answer_kept(sv, s, x);
-        } else {
-            store_failed(sv, x, &err);
-        }
-        forget_run(x);
-        exchange_finish(x);
-    }
-}
+const struct steps runs_post = {
+    .read = check_document, .write = keep_run, .written = answer_kept, .forget = forget_run};

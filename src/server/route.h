@@ -4,11 +4,9 @@
 #ifndef SERVER_ROUTE_H
 #define SERVER_ROUTE_H
 
-#include "server/server.h"
+#include "server/steps.h"
 
 enum rate_class { RATE_NONE, RATE_READ, RATE_WRITE };
-
-typedef void route_fn(struct server *s, struct exchange *x);
 
 struct route {
     enum http_method method;
@@ -16,7 +14,7 @@ struct route {
     unsigned scope;   /* enum scope */
     uint64_t body_max;
     enum rate_class rate;
-    route_fn *run;
+    const struct steps *steps;
     const char *does;
 };
 
@@ -26,8 +24,6 @@ extern const struct route route_table[]; /* the last one has path NULL */
 const struct route *route_find(enum http_method method, const char *path, char param[EXCHANGE_PARAM_SIZE],
                                unsigned *allowed);
 
-/* api_runs.c */
-route_fn runs_list, runs_get, runs_post;
-desk_fn runs_read, runs_commit; /* the work of the readers and of the writer */
+extern const struct steps runs_list, runs_get, runs_post; /* api_runs.c */
 
 #endif

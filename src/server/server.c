@@ -155,7 +155,7 @@ static void admit(void *ctx, struct exchange *x)
 
 static void handle(void *ctx, struct exchange *x)
 {
-    x->route->run(ctx, x);
+    steps_begin(ctx, x);
 }
 
 /* ---- data ---- */
@@ -185,12 +185,12 @@ static tare_status open_parts(struct server *s, const char *store, tare_error *e
 {
     const struct server_options *o = &s->options;
     struct desk_options readers = {
-        .store = store, .threads = READERS, .waiting_max = WAITING_MAX, .work = runs_read, .ctx = s};
+        .store = store, .threads = READERS, .waiting_max = WAITING_MAX, .work = steps_read, .ctx = s};
     struct desk_options writer = {.store = store,
                                   .threads = 1,
                                   .waiting_max = WAITING_MAX,
                                   .together = true,
-                                  .work = runs_commit,
+                                  .work = steps_write,
                                   .ctx = s};
     struct loop_options loop = {.at = o->at,
                                 .threads = o->threads,

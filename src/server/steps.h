@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * steps.h - what a route does, thread by thread: at once on a thread of the loop, with the store at hand on a reader,
+ * within the writer's transaction, after its COMMIT. A step that is NULL is left out; the first that fills in the
+ * reply's status ends it, but for `write`, whose reply goes out after COMMIT and not before. */
+#ifndef SERVER_STEPS_H
+#define SERVER_STEPS_H
+
+#include "server/server.h"
+
+struct steps {
+    void (*now)(struct server *s, struct exchange *x); /* must not wait for anything */
+    void (*read)(struct server *s, struct store *st, struct exchange *x);
+    /* All that wait share one transaction, and are tried each by itself where it fails: it may run twice. */
+    tare_status (*write)(struct server *s, struct store *st, struct exchange *x, tare_error *err);
+    void (*written)(struct server *s, struct store *st,
+                    struct exchange *x); /* fills in the rest of the reply */
+    void (*forget)(struct exchange *x);  /* releases x->work */
+};
+
+void steps_begin(struct server *s, struct exchange *x); /* on a thread of the loop */
+desk_fn steps_read, steps_write;                        /* the work of the readers and of the writer */
+
+/* The store failed: the client learns the kind, the operator the rest. */
+void steps_failed(struct server *s, struct exchange *x, const tare_error *err);
+
+#endif
