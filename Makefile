@@ -64,7 +64,7 @@ CLI_SRC   := $(wildcard src/*/*.c src/*/*/*.c)
 TEST_SRC  := $(wildcard tests/unit/test_*.c)
 # What needs more than libc to compile: everything else goes into the Python extension, as far as it is used there.
 THIRD_SRC := $(shell grep -lE '^.include <(jansson|zstd|yaml|zlib|curl/|openssl/|sqlite3)' $(CLI_SRC)) $(wildcard src/store/*.c)
-PURE_SRC  := $(filter-out $(THIRD_SRC) src/cli/% src/server/%,$(CLI_SRC))
+PURE_SRC  := $(filter-out $(THIRD_SRC) src/cli/% src/http/% src/server/%,$(CLI_SRC))
 FUZZ_SRC  := $(wildcard fuzz/fuzz_*.c)
 
 LIB_OBJ   := $(LIB_SRC:%.c=$(O)/obj/%.o)
@@ -151,8 +151,8 @@ $(O)/obj/%.o: %.c $(O)/obj/flags
 $(O)/obj/src/%.o $(O)/obj/gpu/%.o: BANNED = -include core/banned.h
 $(O)/obj/src/core/mem.o: BANNED =
 
-$(O)/obj/src/server/http_parse.o: $(O)/obj/llhttp
-$(O)/obj/src/server/http_parse.o build/tidy/src/server/http_parse.ok: CPPFLAGS += $(if $(LLHTTP),-DWITH_LLHTTP -isystem $(LLHTTP_DIR))
+$(O)/obj/src/http/http_parse.o: $(O)/obj/llhttp
+$(O)/obj/src/http/http_parse.o build/tidy/src/http/http_parse.ok: CPPFLAGS += $(if $(LLHTTP),-DWITH_LLHTTP -isystem $(LLHTTP_DIR))
 
 # Only the files that name the commit are compiled again when it changes.
 COMMIT_OBJ := $(patsubst %.c,$(O)/obj/%.o,$(shell grep -l TARE_COMMIT $(CLI_SRC) /dev/null))

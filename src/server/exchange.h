@@ -6,7 +6,7 @@
 
 #include "core/arena.h"
 #include "core/buf.h"
-#include "server/http_parse.h"
+#include "http/http_parse.h"
 
 enum { EXCHANGE_ID_SIZE = 17, EXCHANGE_PARAM_SIZE = 65, ADDRESS_SIZE = 16 };
 

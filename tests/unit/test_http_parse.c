@@ -10,7 +10,7 @@
 #include "core/buf.h"
 #include "core/rng.h"
 #include "framing_cases.h"
-#include "server/http_parse.h"
+#include "http/http_parse.h"
 
 struct reader {
     struct http_parser p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * http_parse.c - llhttp and the policy around it. Each rule is a refusal: nothing is mended, nothing guessed. */
-#include "server/http_parse.h"
+#include "http/http_parse.h"
 
 #include <assert.h>
 #include <string.h>

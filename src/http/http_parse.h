@@ -10,8 +10,8 @@
  *         switch (http_parse(&p, bytes, n, &used)) { ... }  // PARSE_HEAD: decide; PARSE_END: answer, then http_begin()
  *         bytes += used, n -= used;
  *     } */
-#ifndef SERVER_HTTP_PARSE_H
-#define SERVER_HTTP_PARSE_H
+#ifndef HTTP_HTTP_PARSE_H
+#define HTTP_HTTP_PARSE_H
 
 #include <stdbool.h>
 #include <stddef.h>
