@@ -19,7 +19,7 @@ static void every_route_is_guarded_and_documented(void **state)
     assert_int_equal(file_map(path, &page, NULL), TARE_OK);
     for (const struct route *r = route_table; r->path; r++) {
         assert_true(r->scope != 0 && (r->scope & (r->scope - 1)) == 0);
-        assert_true(r->rate != RATE_NONE && r->run && r->does);
+        assert_true(r->rate != RATE_NONE && r->steps && r->does);
         assert_true(r->scope != SCOPE_OPEN || strcmp(r->path, "/healthz") == 0);
         if (r->method != METHOD_GET)
             assert_true(r->scope != SCOPE_READ && r->rate == RATE_WRITE && r->body_max);
