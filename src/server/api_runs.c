@@ -88,7 +88,14 @@ static void answer_document(struct server *sv, struct store *s, struct exchange 
         reply_json(x, 200);
 }
 
-const struct steps runs_list = {.read = answer_list};
+static const struct query_word list_query[] = {
+    {"subject", "runs of this subject"},
+    {"host", "of this host, by name or fingerprint"},
+    {"tag", "that carry this tag"},
+    {"limit", "at most so many: 1 to 1000, 100 where nothing is said"},
+    {NULL, NULL}};
+
+const struct steps runs_list = {.read = answer_list, .query = list_query, .example = "?limit=2"};
 
 static void check_id(struct server *s, struct exchange *x)
 {
@@ -168,4 +175,4 @@ static void answer_kept(struct server *sv, struct store *s, struct exchange *x)
 }
 
 const struct steps runs_post = {
-    .read = check_document, .write = keep_run, .written = answer_kept, .forget = forget_run};
+    .read = check_document, .write = keep_run, .written = answer_kept, .forget = forget_run, .replies = "201,200,409"};

@@ -75,7 +75,7 @@ static void exchange_drop(struct exchange *x)
     x->body_max = 0;
     x->route = NULL;
     x->scopes = 0;
-    x->project[0] = x->param[0] = 0;
+    x->who[0] = x->project[0] = x->param[0] = 0;
     x->work = NULL;
     x->too_large = x->held = false;
     if (w->n_spare < SPARE_MAX) {

@@ -8,7 +8,7 @@
 #include "core/buf.h"
 #include "http/http_parse.h"
 
-enum { EXCHANGE_ID_SIZE = 17, EXCHANGE_PARAM_SIZE = 65, ADDRESS_SIZE = 16 };
+enum { EXCHANGE_ID_SIZE = 17, EXCHANGE_PARAM_SIZE = 65, EXCHANGE_WHO_SIZE = 16, ADDRESS_SIZE = 16 };
 
 /* Who is at the other end: IPv6, IPv4 as ::ffff:a.b.c.d. */
 struct address {
@@ -36,8 +36,9 @@ struct exchange {
     struct arena arena; /* for the handler: gone with the reply */
     struct address peer;
     char id[EXCHANGE_ID_SIZE];       /* the request's, told in replies and logs */
-    char param[EXCHANGE_PARAM_SIZE]; /* what stood for {id} in the path */
+    char param[EXCHANGE_PARAM_SIZE]; /* what stood for {id} in the path; of what was made, its id */
     const struct route *route;
+    char who[EXCHANGE_WHO_SIZE];       /* the token's id; "": nobody that is known */
     unsigned scopes;                   /* that the client has */
     char project[EXCHANGE_PARAM_SIZE]; /* that it is bound to; "": all */
     void *work;                        /* of whoever holds it */

@@ -7,7 +7,7 @@
 
 #include "core/json.h"
 
-static const struct steps health, self;
+static const struct steps health, self, openapi;
 
 enum { RUN_BODY_MAX = 8 << 20 };
 
@@ -18,6 +18,7 @@ const struct route route_table[] = {
     {METHOD_GET,  "/api/v1/runs",      SCOPE_READ,   0,            RATE_READ,  &runs_list, "runs"},
     {METHOD_POST, "/api/v1/runs",      SCOPE_INGEST, RUN_BODY_MAX, RATE_WRITE, &runs_post, "keeps a run"},
     {METHOD_GET,  "/api/v1/runs/{id}", SCOPE_READ,   0,            RATE_READ,  &runs_get,  "one run"},
+    {METHOD_GET,  "/api/v1/openapi.json", SCOPE_READ, 0,           RATE_READ,  &openapi,   "this API as OpenAPI 3.1"},
     {METHOD_OTHER, NULL, 0, 0, RATE_NONE, NULL, NULL},
 };
 /* clang-format on */
@@ -60,7 +61,7 @@ static void say_ok(struct server *s, struct exchange *x)
     buf_add(&x->reply.body, "ok\n", 3);
 }
 
-static const struct steps health = {.now = say_ok};
+static const struct steps health = {.now = say_ok, .type = "text/plain"};
 
 static void tell_self(struct server *s, struct exchange *x)
 {
@@ -93,3 +94,12 @@ static void tell_self(struct server *s, struct exchange *x)
 }
 
 static const struct steps self = {.now = tell_self};
+
+static void tell_openapi(struct server *s, struct exchange *x)
+{
+    (void)s;
+    reply_json(x, 200);
+    openapi_write(&x->reply.body);
+}
+
+static const struct steps openapi = {.now = tell_openapi};

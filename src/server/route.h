@@ -24,6 +24,8 @@ extern const struct route route_table[]; /* the last one has path NULL */
 const struct route *route_find(enum http_method method, const char *path, char param[EXCHANGE_PARAM_SIZE],
                                unsigned *allowed);
 
+void openapi_write(struct buf *out); /* openapi.c: the table as an OpenAPI 3.1 document */
+
 extern const struct steps runs_list, runs_get, runs_post; /* api_runs.c */
 
 #endif

@@ -7,6 +7,10 @@
 
 #include "server/server.h"
 
+struct query_word { /* what a query may say */
+    const char *name, *about;
+};
+
 struct steps {
     void (*now)(struct server *s, struct exchange *x); /* must not wait for anything */
     void (*read)(struct server *s, struct store *st, struct exchange *x);
@@ -15,6 +19,11 @@ struct steps {
     void (*written)(struct server *s, struct store *st,
                     struct exchange *x); /* fills in the rest of the reply */
     void (*forget)(struct exchange *x);  /* releases x->work */
+    /* for the OpenAPI document; a test asks what it promises */
+    const struct query_word *query; /* the last one has name NULL; NULL: nothing */
+    const char *example;            /* of a body, or of a query: "?limit=2" */
+    const char *replies;            /* its own statuses, "201,200,409"; NULL: 200 of a GET, else any 2xx */
+    const char *type;               /* of its reply; NULL: application/json */
 };
 
 void steps_begin(struct server *s, struct exchange *x); /* on a thread of the loop */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <ctype.h>
+#include <jansson.h>
 
 #include "core/file.h"
 #include "server/route.h"
@@ -15,7 +17,7 @@ static void every_route_is_guarded_and_documented(void **state)
     const char *root = getenv("TARE_SRC");
     char path[4096], line[200], scope[TOKEN_SCOPES_SIZE];
     struct file_view page = FILE_VIEW_INIT;
-    snprintf(path, sizeof path, "%s/docs/cli/tare-serve.md", root ? root : ".");
+    snprintf(path, sizeof path, "%s/docs/server-api.md", root ? root : ".");
     assert_int_equal(file_map(path, &page, NULL), TARE_OK);
     for (const struct route *r = route_table; r->path; r++) {
         assert_true(r->scope != 0 && (r->scope & (r->scope - 1)) == 0);
@@ -29,6 +31,32 @@ static void every_route_is_guarded_and_documented(void **state)
         if (!memmem(page.data, page.size, line, strlen(line))) fail_msg("no line in the page: %s", line);
     }
     file_unmap(&page);
+    (void)state;
+}
+
+/* The document has every row, and nothing else. */
+static void the_openapi_document_is_the_table(void **state)
+{
+    struct buf text = BUF_INIT;
+    size_t rows = 0, told = 0;
+    const char *path;
+    json_t *methods;
+    openapi_write(&text);
+    json_t *document = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, NULL);
+    json_t *paths = json_object_get(document, "paths");
+    assert_true(json_is_object(paths));
+    for (const struct route *r = route_table; r->path; r++, rows++) {
+        char method[16];
+        snprintf(method, sizeof method, "%s", http_method_name(r->method));
+        for (char *m = method; *m; m++) *m = (char)tolower((unsigned char)*m);
+        json_t *operation = json_object_get(json_object_get(paths, r->path), method);
+        assert_string_equal(json_string_value(json_object_get(operation, "summary")), r->does);
+        assert_int_equal(json_object_get(operation, "requestBody") != NULL, r->body_max > 0);
+    }
+    json_object_foreach(paths, path, methods) told += json_object_size(methods);
+    assert_int_equal(rows, told);
+    json_decref(document);
+    buf_release(&text);
     (void)state;
 }
 
@@ -123,7 +151,8 @@ static void queries(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_route_is_guarded_and_documented), cmocka_unit_test(paths_are_found_as_they_are_written),
+        cmocka_unit_test(every_route_is_guarded_and_documented),
+        cmocka_unit_test(the_openapi_document_is_the_table), cmocka_unit_test(paths_are_found_as_they_are_written),
         cmocka_unit_test(rates), cmocka_unit_test(scopes), cmocka_unit_test(queries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
