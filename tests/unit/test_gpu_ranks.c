@@ -28,13 +28,14 @@ struct work {
     unsigned missing;  /* its first so many collectives are not recorded */
     unsigned jitter;   /* us: ends of collectives are up to so much apart */
     unsigned in_range; /* so many steps are in an NVTX range; 0: none is */
+    unsigned steps;    /* recorded; 0: all */
     bool twice;        /* computes again 500 us later: its kernels repeat twice as often */
 };
 
 static void do_work(struct making *m, struct work w)
 {
     uint64_t id = 1, seed = 5;
-    for (uint64_t i = 0; i < STEPS; i++) {
+    for (uint64_t i = 0; i < (w.steps ? w.steps : STEPS); i++) {
         uint64_t at = 100 + i * STEP, us = w.us + (w.late_in >> i % 8 & 1 ? w.late_us : 0);
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         uint64_t end = at + 900 + (w.jitter ? (seed >> 40) % w.jitter : 0);
@@ -289,6 +290,28 @@ static void two_blocks_of_one_process(void **state)
     gpu_profile_release(&p);
 }
 
+/* More cards than are judged: the last one is told with its kernels, and why it has no findings. */
+static void cards_beyond_those_that_are_judged(void **state)
+{
+    enum { CARDS = 258, FIRST_LANE = 10 };
+    struct making *m = *state;
+    struct gpu_profile p;
+    begin(m);
+    for (uint64_t i = 0; i < CARDS; i++) {
+        struct gpu_record r = {.kind = GPU_LANE};
+        r.LANE.number = FIRST_LANE + i;
+        r.LANE.device = i;
+        put(m, r);
+        for (uint64_t k = 0; k < 3; k++) kernel(m, i * 3 + k + 1, k * 20, k * 20 + 10, (FIRST_LANE + i) * 10 + COMPUTE);
+    }
+    analyse(m, &p);
+    assert_int_equal(p.devices.n, CARDS);
+    assert_int_equal(p.devices.at[CARDS - 1]->operations.v, 3);
+    assert_null(run_reason(&p.devices.at[0]->unknown, "steady_ns"));
+    assert_non_null(strstr(run_reason(&p.devices.at[CARDS - 1]->unknown, "steady_ns"), "first 256 cards"));
+    gpu_profile_release(&p);
+}
+
 /* ---- holes, graphs, communication, the queue ---- */
 
 static void hole(struct making *m, uint64_t from, uint64_t to)
@@ -444,6 +467,19 @@ static void communication_by_what_hides_it(void **state)
     gpu_profile_release(&p);
 }
 
+/* Half as many steps were recorded of rank 1: that it computed half as much says nothing. */
+static void sums_of_other_lengths_are_not_compared(void **state)
+{
+    struct gpu_profile p;
+    const struct two x = {.work = {{.us = 200}, {.us = 200, .steps = STEPS / 2}}, .boot = {HERE, HERE}};
+    make_two(*state, &x, &p);
+    const char *why = run_reason(&p.job.unknown, "compute_skew");
+    assert_false(p.job.compute_skew.known);
+    assert_non_null(why);
+    assert_non_null(strstr(why, "rank 1 for 19.9 ms, rank 0 for 39.9 ms"));
+    gpu_profile_release(&p);
+}
+
 /* Without collectives, steps found by ranges of four in one rank, by kernels in the other: 4 ms beside 1 ms says
  * nothing of who is slow. Nor do twice as many. The same ones do. */
 static void steps_that_are_not_the_same_are_not_compared(void **state)
@@ -478,6 +514,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_that_are_not_the_same_are_not_compared),
+        cmocka_unit_test_setup_teardown(sums_of_other_lengths_are_not_compared, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_straggler_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(hosts_may_be_unknown, set_up, tear_down),
         cmocka_unit_test_setup_teardown(none_stands_out, set_up, tear_down),
@@ -488,6 +525,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(ranks_that_are_missing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_process_is_no_job, set_up, tear_down),
         cmocka_unit_test_setup_teardown(two_blocks_of_one_process, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(cards_beyond_those_that_are_judged, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_hole_is_not_idle, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_hole_that_was_none, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_hole_beside_a_long_kernel, set_up, tear_down),

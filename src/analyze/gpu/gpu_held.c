@@ -213,10 +213,9 @@ static tare_status put_card(struct holding *h, struct gpu_card *out)
 
 tare_status gpu_work_held(struct gpu_work *w)
 {
-    enum { CARDS_MOST = 256 }; /* all events are looked at for each */
     struct holding h = {.w = w};
     tare_status s = TARE_OK;
-    for (uint16_t i = 0; i < w->cards.n && i < CARDS_MOST && s == TARE_OK; i++) {
+    for (uint16_t i = 0; i < w->cards.n && i < JUDGED_CARDS_MOST && s == TARE_OK; i++) {
         h.card = i;
         s = put_card(&h, &w->cards.items[i].out);
     }

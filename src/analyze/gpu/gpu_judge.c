@@ -4,8 +4,6 @@
 
 #include "analyze/gpu/gpu_facts.h"
 
-enum { CARDS_MOST = 256 }; /* all calls are walked for each, and a damaged file may claim thousands */
-
 static struct known_f64 known_share(double v)
 {
     return isfinite(v) ? known_f64(fmin(fmax(v, 0), 1)) : (struct known_f64){0};
@@ -85,6 +83,16 @@ static tare_status put_card(struct gpu_work *w, const struct gpu_facts *f)
     return put_groups(w, &f->meter, &out->energy);
 }
 
+/* A card that nobody looked at has no findings for that reason alone. */
+static void tell_unjudged(struct gpu_work *w)
+{
+    static const char *const fields[] = {"steps", "memory_peak_bytes", "steady_ns"};
+    for (size_t i = JUDGED_CARDS_MOST; i < w->cards.n; i++)
+        for (size_t k = 0; k < sizeof fields / sizeof *fields; k++)
+            run_map_textf(&w->out->arena, &w->cards.items[i].out.unknown, fields[k],
+                          "only the first %d cards are judged", JUDGED_CARDS_MOST);
+}
+
 tare_status gpu_work_judge(struct gpu_work *w, struct trace *t)
 {
     struct samples samples = SAMPLES_INIT;
@@ -93,7 +101,8 @@ tare_status gpu_work_judge(struct gpu_work *w, struct trace *t)
         t ? samples_load(&samples, trace_path(t), NULL) : TARE_FORMAT; /* not all traces have any */
     const struct samples *sampled = s == TARE_OK ? &samples : NULL;
     s = s == TARE_NOMEM ? error_nomem(w->err, "samples") : TARE_OK;
-    for (size_t at = 0, end; at < w->ops.n && s == TARE_OK && facts.n < CARDS_MOST; at = end) {
+    size_t cards = 0;
+    for (size_t at = 0, end; at < w->ops.n && s == TARE_OK && cards < JUDGED_CARDS_MOST; at = end, cards++) {
         struct gpu_facts f;
         for (end = at; end < w->ops.n && w->ops.items[end].card == w->ops.items[at].card;) end++;
         s = gpu_facts_of(w, &w->ops.items[at], end - at, &f);
@@ -102,6 +111,7 @@ tare_status gpu_work_judge(struct gpu_work *w, struct trace *t)
         if (s == TARE_OK) s = put_card(w, &f);
         if (s == TARE_OK) s = vec_push(&facts, f, w->err);
     }
+    tell_unjudged(w);
     if (s == TARE_OK) s = gpu_rules(w->out, facts.items, facts.n, w->err);
     vec_release(&facts);
     samples_release(&samples);

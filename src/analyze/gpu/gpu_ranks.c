@@ -110,6 +110,9 @@ static tare_status find_ranks(struct job *j)
         }
         if (best < w->cards.n && !is_known(j, p)) s = add_rank(j, p, (uint16_t)best);
     }
+    if (s == TARE_OK && j->ranks.n == RANKS_MOST)
+        run_map_textf(&j->w->out->arena, &j->out->unknown, "ranks", "of more than %d, these were read",
+                      RANKS_MOST - 1);
     if (s != TARE_OK || !j->ranks.n) return s;
     qsort(j->ranks.items, j->ranks.n, sizeof *j->ranks.items, by_rank);
     for (size_t i = 0; i < j->ranks.n; i++) j->out->ranks.at[i] = j->ranks.items[i].out;
@@ -431,6 +434,23 @@ static const char *steps_differ(struct job *j)
     return NULL;
 }
 
+/* NULL: ranks computed for the same while, or the same steps. Else why their sums of computing say nothing. */
+static const char *lengths_differ(struct job *j, bool same_steps)
+{
+    const double more_of = 1.1;
+    const struct gpu_rank *shortest = j->ranks.items[0].out, *longest = shortest;
+    for (size_t i = 1; i < j->ranks.n; i++) {
+        const struct gpu_rank *r = j->ranks.items[i].out;
+        if (r->wall_ns.v < shortest->wall_ns.v) shortest = r;
+        if (r->wall_ns.v > longest->wall_ns.v) longest = r;
+    }
+    if (same_steps || (double)longest->wall_ns.v <= more_of * (double)shortest->wall_ns.v) return NULL;
+    return arena_printf(&j->w->out->arena,
+                        "ranks were not recorded for the same while: %s for %.4g ms, %s for %.4g ms",
+                        rank_name(j, shortest), (double)shortest->wall_ns.v / 1e6, rank_name(j, longest),
+                        (double)longest->wall_ns.v / 1e6);
+}
+
 /* The one that came last more often than chance would have it, and more often than any other: its interval lies above
  * all of theirs. */
 static void name_last(struct job *j)
@@ -529,7 +549,9 @@ static tare_status judge(struct job *j)
     const char *differ = steps_differ(j);
     if (!differ) j->out->step_skew = skew(j, step_of);
     if (differ) run_map_text(&j->w->out->arena, &j->out->unknown, "step_skew", differ);
-    j->out->compute_skew = skew(j, compute_of);
+    const char *lengths = lengths_differ(j, !differ);
+    if (!lengths) j->out->compute_skew = skew(j, compute_of);
+    if (lengths) run_map_text(&j->w->out->arena, &j->out->unknown, "compute_skew", lengths);
     if (j->moments.n >= COLLECTIVES_LEAST)
         name_last(j);
     else if (!differ)

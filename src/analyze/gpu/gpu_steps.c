@@ -427,13 +427,12 @@ static tare_status by_kernels(struct steps *s)
     return status;
 }
 
-/* Of so many cards at the most: all ranges are looked at for each, and a damaged file may claim thousands. */
 tare_status gpu_work_steps(struct gpu_work *w)
 {
-    enum { CARDS_MOST = 256 };
     tare_status status = TARE_OK;
     size_t cards = 0;
-    for (size_t at = 0, end; at < w->ops.n && status == TARE_OK && cards < CARDS_MOST; at = end, cards++) {
+    for (size_t at = 0, end; at < w->ops.n && status == TARE_OK && cards < JUDGED_CARDS_MOST;
+         at = end, cards++) {
         uint16_t card = w->ops.items[at].card;
         for (end = at; end < w->ops.n && w->ops.items[end].card == card;) end++;
         struct steps s = {

@@ -26,6 +26,9 @@ struct gpu_op {
         shape : 17; /* index; a bit of enum work_kind; of a kernel: index + 1, 0: unknown */
 };
 enum { MANY_CARDS = 4095, MANY_SHAPES = 131071 };
+/* Of so many steps, memory and findings are looked for: all events are walked for each card, and a damaged file may
+ * claim thousands. gpu_work_judge() says so of the others. */
+enum { JUDGED_CARDS_MOST = 256 };
 
 struct gpu_copied {
     uint64_t bytes;
