@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "analyze/gpu/gpu_sum.h"
+#include "analyze/gpu/gpu_name.h"
 #include "analyze/gpu/gpu_work.h"
 #include "core/buf.h"
 #include "gpu_fixture.h"

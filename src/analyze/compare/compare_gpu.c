@@ -7,6 +7,7 @@
 
 #include "analyze/compare/compare_gpu_row.h"
 #include "analyze/compare/compare_pairs.h"
+#include "analyze/gpu/gpu_name.h"
 #include "analyze/gpu/gpu_work.h"
 #include "core/fmt.h"
 

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analyze/gpu/gpu_work.h"
+#include "analyze/gpu/gpu_name.h"
 
 enum {
     REFERENCES_FEW = 12, /* at most 2^12 times as long: done here, */

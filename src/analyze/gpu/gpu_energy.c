@@ -4,6 +4,7 @@
  * power of each. Where the groups' times rise together nothing tells them apart, and that is said. */
 #include <string.h>
 
+#include "analyze/gpu/gpu_name.h"
 #include "analyze/gpu/gpu_facts.h"
 #include "core/fit.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * gpu_facts.c - see gpu_facts.h. One walk over the operations of steady time and one over the calls. */
+#include "analyze/gpu/gpu_name.h"
 #include "analyze/gpu/gpu_facts.h"
 
 #include <math.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * gpu_name.c - kernels have the names of C++ templates, hundreds of letters long: here they are shortened
  * to what people say, and put into groups by a table. */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "analyze/gpu/gpu_work.h"
+#include "analyze/gpu/gpu_name.h"
 
 /* Where the parameters or template arguments of the outermost name begin; "(anonymous namespace)" is neither. */
 static size_t head_length(const char *s)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/gpu/gpu_name.h"
 #include "analyze/gpu/gpu_work.h"
 
 enum { KERNELS_MOST = 512, STEPS_MOST = 65536, RUNS_MOST = 4096 };

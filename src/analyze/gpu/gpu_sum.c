@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/gpu/gpu_name.h"
 #include "analyze/gpu/gpu_work.h"
 #include "core/mem.h"
 

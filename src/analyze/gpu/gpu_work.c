@@ -2,6 +2,7 @@
  * gpu_work.c - the records of a trace into arrays: numbers of each process become indices, operations get the call
  * that launched them, ranges their parents. Sums that need no order (kernels, copies, memory) are made on the way, so
  * that an operation takes 32 bytes in memory, whatever its record held. */
+#include "analyze/gpu/gpu_name.h"
 #include "analyze/gpu/gpu_work.h"
 
 #include <stdlib.h>

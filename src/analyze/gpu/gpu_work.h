@@ -26,9 +26,7 @@ struct gpu_op {
         shape : 17; /* index; a bit of enum work_kind; of a kernel: index + 1, 0: unknown */
 };
 enum { MANY_CARDS = 4095, MANY_SHAPES = 131071 };
-/* Of so many steps, memory and findings are looked for: all events are walked for each card, and a damaged file may
- * claim thousands. gpu_work_judge() says so of the others. */
-enum { JUDGED_CARDS_MOST = 256 };
+enum { JUDGED_CARDS_MOST = 256 }; /* all events are walked for each, and a damaged file may claim thousands */
 
 struct gpu_copied {
     uint64_t bytes;
@@ -236,18 +234,5 @@ const char *gpu_work_doubt(const struct gpu_work *w, uint32_t process);
 
 /* gpu_ranks.c: processes of a job beside each other; after idle and steps. */
 tare_status gpu_work_ranks(struct gpu_work *w);
-
-/* gpu_demangle.c: demangled where that can be done here, in bounded time and memory; else the name itself. At the end
- * the child that may have been started for it is ended, and what names it died of is forgotten. */
-const char *gpu_name_full(struct arena *a, const char *mangled);
-void gpu_demangle_end(void);
-
-/* gpu_name.c */
-const char *gpu_name_short(struct arena *a, const char *full);
-const char *gpu_name_group(const char *full);
-/* The first of n rows, at most 64, whose first member, a word in small letters, is in the text whatever its case there;
- * n: none. `size`: of a row. */
-size_t gpu_name_first(const char *text, const void *rows, size_t size, size_t n);
-#define GPU_GROUP_COMMUNICATION "communication"
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/gpu/gpu_name.h"
 #include "analyze/gpu/gpu_work.h"
 
 enum { RECENT = 16, LANES = 8, TRACKS_MOST = 10000 };

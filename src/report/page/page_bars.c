@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyze/gpu/gpu_name.h"
 #include "analyze/gpu/gpu_work.h"
 #include "report/export/export.h"
 #include "report/export/gpu_bars.h"
