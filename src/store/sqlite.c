@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sqlite3.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -45,14 +46,15 @@ static const char version_2[] =
     "CREATE TABLE token(id TEXT PRIMARY KEY, name TEXT, project TEXT, scopes TEXT NOT NULL, hash BLOB NOT NULL,"
     " created_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, revoked_ms INTEGER NOT NULL) WITHOUT ROWID;";
 
-static const char *const migrations[] = {version_1, version_2};
-enum { SCHEMA_VERSION = sizeof migrations / sizeof *migrations };
+const char *const db_migrations[] = {version_1, version_2};
+enum { SCHEMA_VERSION = sizeof db_migrations / sizeof *db_migrations };
+const int db_schema_version = SCHEMA_VERSION;
 
 /* Newest first; `more` is one more condition. */
 #define LIST_RUNS(more) \
     "SELECT id, kind, created, subject, sha256, runtime, host, hostname, git_commit, git_branch," \
     " git_dirty, created_ms, cases, bytes," \
-    " (SELECT group_concat(name) FROM (SELECT 'baseline:' || name AS name FROM baseline" \
+    " (SELECT group_concat(name, ',') FROM (SELECT 'baseline:' || name AS name FROM baseline" \
     "   WHERE baseline.run = run.seq UNION ALL SELECT name FROM tag WHERE tag.run = run.seq))" \
     " FROM run WHERE (?1 IS NULL OR subject = ?1) AND (?2 IS NULL OR host = ?2 OR hostname = ?2)" \
     " AND (?3 IS NULL OR EXISTS (SELECT 1 FROM tag WHERE tag.run = run.seq AND tag.name = ?3)" \
@@ -61,7 +63,7 @@ enum { SCHEMA_VERSION = sizeof migrations / sizeof *migrations };
     " AND (?4 IS NULL OR substr(id, 1, length(?4)) = ?4) AND created_ms >= ?5" more \
     " ORDER BY created_ms DESC, seq DESC LIMIT ?6"
 
-static const char *const sql[DB_N] = {
+const char *const db_statements[DB_N] = {
     [DB_BEGIN] = "BEGIN IMMEDIATE",
     [DB_COMMIT] = "COMMIT",
     [DB_ROLLBACK] = "ROLLBACK",
@@ -73,12 +75,14 @@ static const char *const sql[DB_N] = {
     [DB_FIND_SERIES] = "SELECT id FROM series WHERE subject = ?1 AND metric = ?2 AND anchor = ?3"
                        " AND case_name = ?4 AND host = ?5",
     [DB_ADD_SERIES] = "INSERT INTO series(subject, metric, anchor, case_name, host) VALUES(?1, ?2, ?3, ?4, ?5)",
-    [DB_ADD_VALUE] = "INSERT OR REPLACE INTO value(series, created_ms, run, value, lo, hi, samples)"
-                     " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    [DB_ADD_VALUE] = "INSERT INTO value(series, created_ms, run, value, lo, hi, samples) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+                     " ON CONFLICT(series, created_ms, run) DO UPDATE SET value = excluded.value, lo = excluded.lo,"
+                     " hi = excluded.hi, samples = excluded.samples",
     [DB_FIND_RUN] = "SELECT seq, subject, host, created_ms FROM run WHERE id = ?1",
-    [DB_ADD_TAG] = "INSERT OR IGNORE INTO tag(run, name) VALUES(?1, ?2)",
+    [DB_ADD_TAG] = "INSERT INTO tag(run, name) VALUES(?1, ?2) ON CONFLICT DO NOTHING",
     [DB_DROP_TAG] = "DELETE FROM tag WHERE run = ?1 AND name = ?2",
-    [DB_PIN] = "INSERT OR REPLACE INTO baseline(name, subject, run) VALUES(?2, ?3, ?1)",
+    [DB_PIN] = "INSERT INTO baseline(name, subject, run) VALUES(?2, ?3, ?1)"
+               " ON CONFLICT(name, subject) DO UPDATE SET run = excluded.run",
     [DB_UNPIN] = "DELETE FROM baseline WHERE run = ?1 AND name = ?2",
     [DB_DROP_VALUES] = "DELETE FROM value WHERE series IN (SELECT id FROM series WHERE subject = ?2 AND host = ?3)"
                        " AND created_ms = ?4 AND run = ?1",
@@ -147,69 +151,178 @@ static tare_status explain(int code, const char *path, const char *detail, const
     return error_set(err, status, "%.300s: %s (%s: %s)", path, text, doing, detail);
 }
 
-tare_status db_fail(const struct sqlite_store *s, const char *doing, tare_error *err)
+/* ---- the driver ---- */
+
+struct sqlite_conn {
+    struct db_conn base;
+    sqlite3 *db;
+    const char *path; /* the store's */
+    bool full;        /* no room for a log beside it: it is read as it is */
+    bool no_memory;   /* for a statement: SQLite itself knows nothing of it */
+};
+
+struct sqlite_statement {
+    struct db_stmt base;
+    sqlite3_stmt *q;
+};
+
+static const struct db_driver sqlite_driver;
+
+static struct sqlite_conn *conn_of(const struct db_store *s)
 {
-    int code = sqlite3_extended_errcode(s->db);
-    if (s->full && (code & 0xff) == SQLITE_READONLY) code = SQLITE_FULL;
-    return explain(code, s->path, sqlite3_errmsg(s->db), doing, err);
+    return (struct sqlite_conn *)s->db;
 }
 
-/* ---- statements ---- */
-
-tare_status db_get(struct sqlite_store *s, enum db_sql which, sqlite3_stmt **out, tare_error *err)
+static sqlite3_stmt *of(struct db_stmt *q)
 {
-    if (!s->prepared[which] && sqlite3_prepare_v3(s->db, sql[which], -1, SQLITE_PREPARE_PERSISTENT,
-                                                  &s->prepared[which], NULL) != SQLITE_OK)
-        return db_fail(s, "preparing", err);
-    *out = s->prepared[which];
-    return TARE_OK;
+    return ((struct sqlite_statement *)q)->q;
 }
 
-void db_done(sqlite3_stmt *stmt)
+static tare_status tell(struct db_conn *base, const char *doing, tare_error *err)
 {
-    sqlite3_reset(stmt);
-    sqlite3_clear_bindings(stmt);
+    const struct sqlite_conn *c = (const struct sqlite_conn *)base;
+    int code = sqlite3_extended_errcode(c->db);
+    if (c->no_memory) return error_set(err, TARE_NOMEM, "%.300s: out of memory", c->path);
+    if (c->full && (code & 0xff) == SQLITE_READONLY) code = SQLITE_FULL;
+    return explain(code, c->path, sqlite3_errmsg(c->db), doing, err);
 }
 
-tare_status db_step(struct sqlite_store *s, sqlite3_stmt *stmt, const char *doing, tare_error *err)
+static bool prepare(struct db_conn *base, const char *text, struct db_stmt **out)
 {
-    int rc = sqlite3_step(stmt);
-    tare_status status = rc == SQLITE_DONE || rc == SQLITE_ROW ? TARE_OK : db_fail(s, doing, err);
-    db_done(stmt);
-    return status;
+    struct sqlite_statement *q = mem_new(1, sizeof *q);
+    sqlite3 *db = ((struct sqlite_conn *)base)->db;
+    ((struct sqlite_conn *)base)->no_memory = !q;
+    if (!q) return false;
+    q->base.driver = &sqlite_driver;
+    if (sqlite3_prepare_v3(db, text, -1, SQLITE_PREPARE_PERSISTENT, &q->q, NULL) != SQLITE_OK) {
+        mem_free(q);
+        return false;
+    }
+    *out = &q->base;
+    return true;
 }
 
-tare_status db_run(struct sqlite_store *s, enum db_sql which, const char *doing, tare_error *err)
+static void drop(struct db_stmt *q)
 {
-    sqlite3_stmt *stmt = NULL;
-    tare_status status = db_get(s, which, &stmt, err);
-    return status == TARE_OK ? db_step(s, stmt, doing, err) : status;
+    sqlite3_finalize(of(q));
+    mem_free(q);
 }
 
-void db_text(sqlite3_stmt *stmt, int at, const char *text)
+static void done(struct db_stmt *q)
+{
+    sqlite3_reset(of(q));
+    sqlite3_clear_bindings(of(q));
+}
+
+static void bind_text(struct db_stmt *q, int at, const char *text)
 {
     if (text)
-        sqlite3_bind_text(stmt, at, text, -1, SQLITE_STATIC);
+        sqlite3_bind_text(of(q), at, text, -1, SQLITE_STATIC);
     else
-        sqlite3_bind_null(stmt, at);
+        sqlite3_bind_null(of(q), at);
 }
 
-const char *db_column(sqlite3_stmt *stmt, int column)
+static void bind_int(struct db_stmt *q, int at, int64_t v)
 {
-    return (const char *)sqlite3_column_text(stmt, column);
+    sqlite3_bind_int64(of(q), at, v);
 }
+
+static void bind_real(struct db_stmt *q, int at, double v)
+{
+    sqlite3_bind_double(of(q), at, v);
+}
+
+static void bind_blob(struct db_stmt *q, int at, const void *data, size_t size)
+{
+    sqlite3_bind_blob64(of(q), at, data, size, SQLITE_STATIC);
+}
+
+static enum db_result next(struct db_stmt *q)
+{
+    int rc = sqlite3_step(of(q));
+    if (rc == SQLITE_ROW) return DB_ROW;
+    return rc == SQLITE_DONE ? DB_DONE : DB_BAD;
+}
+
+static bool null_at(struct db_stmt *q, int column)
+{
+    return sqlite3_column_type(of(q), column) == SQLITE_NULL;
+}
+
+static const char *text_at(struct db_stmt *q, int column)
+{
+    return (const char *)sqlite3_column_text(of(q), column);
+}
+
+static int64_t int_at(struct db_stmt *q, int column)
+{
+    return sqlite3_column_int64(of(q), column);
+}
+
+static double real_at(struct db_stmt *q, int column)
+{
+    return sqlite3_column_double(of(q), column);
+}
+
+static const void *blob_at(struct db_stmt *q, int column)
+{
+    return sqlite3_column_blob(of(q), column);
+}
+
+static size_t bytes_at(struct db_stmt *q, int column)
+{
+    return (size_t)sqlite3_column_bytes(of(q), column);
+}
+
+static int64_t changes(struct db_conn *c)
+{
+    return sqlite3_changes(((struct sqlite_conn *)c)->db);
+}
+
+static int64_t last_id(struct db_conn *c)
+{
+    return sqlite3_last_insert_rowid(((struct sqlite_conn *)c)->db);
+}
+
+static bool in_transaction(struct db_conn *c)
+{
+    return !sqlite3_get_autocommit(((struct sqlite_conn *)c)->db);
+}
+
+static const struct db_driver sqlite_driver = {
+    .prepare = prepare,
+    .drop = drop,
+    .done = done,
+    .text = bind_text,
+    .integer = bind_int,
+    .real = bind_real,
+    .blob = bind_blob,
+    .next = next,
+    .null_at = null_at,
+    .text_at = text_at,
+    .int_at = int_at,
+    .real_at = real_at,
+    .blob_at = blob_at,
+    .bytes_at = bytes_at,
+    .changes = changes,
+    .last_id = last_id,
+    .in_transaction = in_transaction,
+    .fail = tell,
+};
 
 /* ---- opening ---- */
 
-static tare_status execute(struct sqlite_store *s, const char *text, tare_error *err)
+static tare_status execute(struct db_store *s, const char *text, tare_error *err)
 {
-    return sqlite3_exec(s->db, text, NULL, NULL, NULL) == SQLITE_OK ? TARE_OK : db_fail(s, "opening", err);
+    return sqlite3_exec(conn_of(s)->db, text, NULL, NULL, NULL) == SQLITE_OK ? TARE_OK
+                                                                             : db_fail(s, "opening", err);
 }
 
-static tare_status number(struct sqlite_store *s, const char *text, int64_t *out, tare_error *err)
+static tare_status number(struct db_store *s, const char *text, int64_t *out, tare_error *err)
 {
     sqlite3_stmt *stmt = NULL;
-    if (sqlite3_prepare_v2(s->db, text, -1, &stmt, NULL) != SQLITE_OK || sqlite3_step(stmt) != SQLITE_ROW) {
+    if (sqlite3_prepare_v2(conn_of(s)->db, text, -1, &stmt, NULL) != SQLITE_OK ||
+        sqlite3_step(stmt) != SQLITE_ROW) {
         tare_status status = db_fail(s, "opening", err);
         sqlite3_finalize(stmt);
         return status;
@@ -220,7 +333,7 @@ static tare_status number(struct sqlite_store *s, const char *text, int64_t *out
 }
 
 /* Inside a transaction, so that two processes that open a new file at once do not both make the tables. */
-static tare_status migrate(struct sqlite_store *s, tare_error *err)
+static tare_status migrate(struct db_store *s, tare_error *err)
 {
     int64_t from = 0;
     char version[80];
@@ -228,7 +341,7 @@ static tare_status migrate(struct sqlite_store *s, tare_error *err)
     if (status != TARE_OK) return status;
     status = number(s, "PRAGMA user_version", &from, err);
     for (int64_t v = from; v < SCHEMA_VERSION && status == TARE_OK; v++)
-        status = execute(s, migrations[v], err);
+        status = execute(s, db_migrations[v], err);
     snprintf(version, sizeof version, "PRAGMA application_id = %d; PRAGMA user_version = %d;", APPLICATION_ID,
              SCHEMA_VERSION);
     if (status == TARE_OK) status = execute(s, version, err);
@@ -241,23 +354,25 @@ static bool is_ours(const char *statement)
 {
     size_t n = strlen(statement);
     for (size_t i = 0; i < SCHEMA_VERSION; i++)
-        for (const char *at = migrations[i]; (at = strstr(at, statement)); at++)
-            if ((at == migrations[i] || at[-1] == ';') && at[n] == ';') return true;
+        for (const char *at = db_migrations[i]; (at = strstr(at, statement)); at++)
+            if ((at == db_migrations[i] || at[-1] == ';') && at[n] == ';') return true;
     return false;
 }
 
 /* A view may never end, a trigger may empty the history, an index may compute: whatever the migrations do not make is
  * refused before a statement of ours touches it. Statistics that a user's ANALYZE left are harmless. */
-static tare_status refuse_strangers(struct sqlite_store *s, tare_error *err)
+static tare_status refuse_strangers(struct db_store *s, tare_error *err)
 {
     sqlite3_stmt *stmt = NULL;
     tare_status status = TARE_OK;
-    int rc = sqlite3_prepare_v2(s->db,
+    int rc = sqlite3_prepare_v2(conn_of(s)->db,
                                 "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
                                 " AND name NOT IN ('sqlite_stat1', 'sqlite_stat4')",
                                 -1, &stmt, NULL);
     while (rc == SQLITE_OK && status == TARE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-        const char *type = db_column(stmt, 0), *name = db_column(stmt, 1), *text = db_column(stmt, 2);
+        const char *type = (const char *)sqlite3_column_text(stmt, 0);
+        const char *name = (const char *)sqlite3_column_text(stmt, 1);
+        const char *text = (const char *)sqlite3_column_text(stmt, 2);
         rc = SQLITE_OK;
         if (!text || !is_ours(text))
             status = error_set(err, TARE_FORMAT,
@@ -270,7 +385,7 @@ static tare_status refuse_strangers(struct sqlite_store *s, tare_error *err)
 }
 
 /* Is this a history, of which version, or empty? Another program's database is refused unchanged. */
-static tare_status check_schema(struct sqlite_store *s, tare_error *err)
+static tare_status check_schema(struct db_store *s, tare_error *err)
 {
     int64_t id = 0, version = 0, tables = 0;
     tare_status status = number(s, "PRAGMA application_id", &id, err);
@@ -286,7 +401,7 @@ static tare_status check_schema(struct sqlite_store *s, tare_error *err)
     status = refuse_strangers(s, err);
     if (status != TARE_OK || version == SCHEMA_VERSION) return status;
     /* What cannot be written is read as it is: of an older version there is only less to ask. */
-    if (version && sqlite3_db_readonly(s->db, "main")) return TARE_OK;
+    if (version && sqlite3_db_readonly(conn_of(s)->db, "main")) return TARE_OK;
     return migrate(s, err);
 }
 
@@ -327,33 +442,34 @@ static tare_status check_file(const char *path, const struct store_options *o, t
     return TARE_OK;
 }
 
-static void disconnect(struct sqlite_store *s)
+static void disconnect(struct db_store *s)
 {
-    for (int i = 0; i < DB_N; i++) sqlite3_finalize(s->prepared[i]);
-    memset(s->prepared, 0, sizeof s->prepared);
-    sqlite3_close(s->db);
-    s->db = NULL;
+    db_forget_statements(s);
+    sqlite3_close(conn_of(s)->db);
+    conn_of(s)->db = NULL;
 }
 
 static void db_close(struct store *base)
 {
-    struct sqlite_store *s = db_of(base);
+    struct db_store *s = db_of(base);
     disconnect(s);
+    mem_free(s->db);
     mem_free(s->path);
     mem_free(s);
 }
 
 /* The file's content is not trusted: no functions or views of its own, no reading past damaged cells. */
-static tare_status set_up(struct sqlite_store *s, tare_error *err)
+static tare_status set_up(struct db_store *s, tare_error *err)
 {
-    sqlite3_extended_result_codes(s->db, 1);
-    sqlite3_busy_timeout(s->db, (int)s->wait_ms);
-    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3 *db = conn_of(s)->db;
+    sqlite3_extended_result_codes(db, 1);
+    sqlite3_busy_timeout(db, (int)s->wait_ms);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     tare_status status = execute(s, "PRAGMA cell_size_check = ON; PRAGMA foreign_keys = OFF;", err);
     int64_t page = 0;
     if (status == TARE_OK) status = number(s, "SELECT count(*) FROM sqlite_schema", &page, err);
-    if (status == TARE_OK && !sqlite3_db_readonly(s->db, "main"))
+    if (status == TARE_OK && !sqlite3_db_readonly(conn_of(s)->db, "main"))
         status = execute(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;", err);
     return status == TARE_OK ? check_schema(s, err) : status;
 }
@@ -402,14 +518,14 @@ static int open_file(const char *path, bool create, sqlite3 **db)
 
 /* On a full disk no log can be made, which SQLite needs even to read. Nobody can write then: what is there is
  * read as it is. False: that does not help either. */
-static bool open_on_full_disk(struct sqlite_store *s)
+static bool open_on_full_disk(struct db_store *s)
 {
-    int code = sqlite3_errcode(s->db) & 0xff;
+    int code = sqlite3_errcode(conn_of(s)->db) & 0xff;
     bool no_log_made = code == SQLITE_FULL || code == SQLITE_CANTOPEN || code == SQLITE_IOERR;
     if (!no_log_made || !has_no_log(s->path)) return false;
     disconnect(s);
-    s->full = true;
-    return open_sealed(s->path, &s->db) == SQLITE_OK && set_up(s, NULL) == TARE_OK;
+    conn_of(s)->full = true;
+    return open_sealed(s->path, &conn_of(s)->db) == SQLITE_OK && set_up(s, NULL) == TARE_OK;
 }
 
 /* What fails to be set up may still be readable on a full disk; then the error of the first try is taken
@@ -419,18 +535,22 @@ static tare_status db_open(struct store **out, const char *where, const struct s
 {
     tare_status status = check_file(where, o, err);
     if (status != TARE_OK) return status;
-    struct sqlite_store *s = mem_new(1, sizeof *s);
+    struct db_store *s = mem_new(1, sizeof *s);
+    struct sqlite_conn *c = mem_new(1, sizeof *c);
     char *path = mem_strdup(where);
-    if (!s || !path) {
+    if (!s || !c || !path) {
         mem_free(s);
+        mem_free(c);
         mem_free(path);
         return error_set(err, TARE_NOMEM, "%s: out of memory", where);
     }
     s->base = (struct store){.ops = &store_sqlite, .where = path};
+    *c = (struct sqlite_conn){.base = {&sqlite_driver}, .path = path};
+    s->db = &c->base;
     s->path = path;
     s->wait_ms = o->wait_ms ? o->wait_ms : STORE_WAIT_MS;
-    if (open_file(where, o->create, &s->db) != SQLITE_OK)
-        status = s->db ? db_fail(s, "opening", err) : error_set(err, TARE_NOMEM, "%s: out of memory", where);
+    if (open_file(where, o->create, &c->db) != SQLITE_OK)
+        status = c->db ? db_fail(s, "opening", err) : error_set(err, TARE_NOMEM, "%s: out of memory", where);
     if (status == TARE_OK) {
         status = set_up(s, err);
         if (status != TARE_OK && !o->create && open_on_full_disk(s)) {

@@ -1,12 +1,36 @@
 /* SPDX-License-Identifier: MIT
- * sqlite_db.h - what the files of the SQLite backend share: the connection, its statements, its errors.
+ * sqlite_db.h - what the files of both backends share: the store with its connection, every statement, every part.
  * Private to src/store. */
 #ifndef STORE_SQLITE_DB_H
 #define STORE_SQLITE_DB_H
 
-#include <sqlite3.h>
-
+#include "store/db.h"
 #include "store/store.h"
+
+/* Until the parts that others write against SQLite's own calls are here: the same calls, by their names in db.h. */
+#ifndef SQLITE_VERSION
+#define sqlite3_stmt struct db_stmt
+#define sqlite_store db_store
+typedef int64_t sqlite3_int64;
+#define SQLITE_ROW DB_ROW
+#define SQLITE_DONE DB_DONE
+#define SQLITE_NULL 5
+#define sqlite3_step(q) db_next(q)
+#define sqlite3_bind_int(q, at, v) db_int(q, at, v)
+#define sqlite3_bind_int64(q, at, v) db_int(q, at, v)
+#define sqlite3_bind_double(q, at, v) db_real(q, at, v)
+#define sqlite3_bind_blob(q, at, data, size, how) db_blob(q, at, data, (size_t)(size))
+#define sqlite3_bind_blob64(q, at, data, size, how) db_blob(q, at, data, (size_t)(size))
+#define sqlite3_bind_null(q, at) db_text(q, at, NULL)
+#define sqlite3_column_int(q, column) ((int)db_int_at(q, column))
+#define sqlite3_column_int64(q, column) db_int_at(q, column)
+#define sqlite3_column_double(q, column) db_real_at(q, column)
+#define sqlite3_column_type(q, column) (db_null_at(q, column) ? SQLITE_NULL : 0)
+#define sqlite3_column_blob(q, column) db_blob_at(q, column)
+#define sqlite3_column_bytes(q, column) ((int)db_bytes_at(q, column))
+#define sqlite3_changes(db) db_changes(db)
+#define sqlite3_last_insert_rowid(db) db_last_id(db)
+#endif
 
 /* Every statement there is, once; prepared when first used, kept until the end. */
 enum db_sql {
@@ -44,33 +68,35 @@ enum db_sql {
     DB_N
 };
 
-struct sqlite_store {
+struct db_store {
     struct store base;
-    sqlite3 *db;
-    char *path;
+    struct db_conn *db;
+    char *path; /* what messages call it: never a password */
     unsigned wait_ms;
     int depth; /* of begin */
-    bool full; /* no room for a log beside it: it is read as it is */
-    sqlite3_stmt *prepared[DB_N];
+    struct db_stmt *prepared[DB_N];
 };
 
-static inline struct sqlite_store *db_of(struct store *s)
+extern const char *const db_statements[DB_N];
+extern const char *const db_migrations[]; /* row i brings it from version i to i + 1 */
+extern const int db_schema_version;
+
+static inline struct db_store *db_of(struct store *s)
 {
-    return (struct sqlite_store *)s;
+    return (struct db_store *)s;
 }
 
 /* The last error of the connection as a sentence that names the file. */
-tare_status db_fail(const struct sqlite_store *s, const char *doing, tare_error *err);
+tare_status db_fail(const struct db_store *s, const char *doing, tare_error *err);
 
 /* A statement ready to bind and step; db_done() when finished with it. */
-tare_status db_get(struct sqlite_store *s, enum db_sql which, sqlite3_stmt **out, tare_error *err);
-void db_done(sqlite3_stmt *stmt);
+tare_status db_get(struct db_store *s, enum db_sql which, struct db_stmt **out, tare_error *err);
+void db_done(struct db_stmt *q);
 /* Step one that gives no rows, and be done with it. */
-tare_status db_step(struct sqlite_store *s, sqlite3_stmt *stmt, const char *doing, tare_error *err);
-tare_status db_run(struct sqlite_store *s, enum db_sql which, const char *doing, tare_error *err);
+tare_status db_step(struct db_store *s, struct db_stmt *q, const char *doing, tare_error *err);
+tare_status db_run(struct db_store *s, enum db_sql which, const char *doing, tare_error *err);
 
-void db_text(sqlite3_stmt *stmt, int at, const char *text); /* NULL: null; borrowed until db_done() */
-const char *db_column(sqlite3_stmt *stmt, int column);      /* NULL: null; good until the next step */
+void db_forget_statements(struct db_store *s);
 
 /* sqlite_write.c, sqlite_read.c: the rows of store_sqlite */
 tare_status db_begin(struct store *s, tare_error *err);

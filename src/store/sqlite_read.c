@@ -5,47 +5,46 @@
 
 #include "store/sqlite_db.h"
 
-static struct known_f64 real_or_unknown(sqlite3_stmt *q, int column)
+static struct known_f64 real_or_unknown(struct db_stmt *q, int column)
 {
-    bool known = sqlite3_column_type(q, column) != SQLITE_NULL;
-    return (struct known_f64){known, known ? sqlite3_column_double(q, column) : 0};
+    bool known = !db_null_at(q, column);
+    return (struct known_f64){known, known ? db_real_at(q, column) : 0};
 }
 
-static struct known_bool bool_or_unknown(sqlite3_stmt *q, int column)
+static struct known_bool bool_or_unknown(struct db_stmt *q, int column)
 {
-    bool known = sqlite3_column_type(q, column) != SQLITE_NULL;
-    return (struct known_bool){known, known && sqlite3_column_int(q, column) != 0};
+    bool known = !db_null_at(q, column);
+    return (struct known_bool){known, known && db_int_at(q, column) != 0};
 }
 
 /* How a walk over rows ended: by itself, by the visitor, or by an error of the file. */
-static tare_status walked(struct sqlite_store *s, sqlite3_stmt *q, int rc, tare_status status,
-                          tare_error *err)
+static tare_status walked(struct db_store *s, struct db_stmt *q, int rc, tare_status status, tare_error *err)
 {
-    if (status == TARE_OK && rc != SQLITE_DONE) status = db_fail(s, "reading", err);
+    if (status == TARE_OK && rc != DB_DONE) status = db_fail(s, "reading", err);
     db_done(q);
     return status;
 }
 
-static void read_run(sqlite3_stmt *q, struct store_run *r)
+static void read_run(struct db_stmt *q, struct store_run *r)
 {
     const char **texts[] = {&r->id,      &r->kind, &r->created,  &r->subject, &r->sha256,
                             &r->runtime, &r->host, &r->hostname, &r->commit,  &r->branch};
     for (int i = 0; i < (int)(sizeof texts / sizeof *texts); i++) *texts[i] = db_column(q, i);
     r->dirty = bool_or_unknown(q, 10);
-    r->created_ms = sqlite3_column_int64(q, 11);
-    r->cases = (uint64_t)sqlite3_column_int64(q, 12);
-    r->bytes = (uint64_t)sqlite3_column_int64(q, 13);
+    r->created_ms = db_int_at(q, 11);
+    r->cases = (uint64_t)db_int_at(q, 12);
+    r->bytes = (uint64_t)db_int_at(q, 13);
     r->tags = db_column(q, 14);
 }
 
-/* A parameter that is not bound is NULL, which the statement takes as "any"; a negative limit is none. A
+/* A parameter that is not bound is NULL, which the statement takes as "any". A
  * row without what the schema requires is reported as damage: callers rely on these texts. */
 tare_status db_list(struct store *base, const struct store_filter *f, store_run_fn *fn, void *ctx,
                     tare_error *err)
 {
-    struct sqlite_store *s = db_of(base);
-    sqlite3_stmt *q = NULL;
-    int rc = SQLITE_DONE;
+    struct db_store *s = db_of(base);
+    struct db_stmt *q = NULL;
+    int rc = DB_DONE;
     tare_status status = db_get(s, f->project ? DB_LIST_PROJECT : DB_LIST, &q, err);
     if (status != TARE_OK) return status;
     if (f->project) db_text(q, 7, f->project);
@@ -53,9 +52,9 @@ tare_status db_list(struct store *base, const struct store_filter *f, store_run_
     db_text(q, 2, f->host);
     db_text(q, 3, f->tag);
     db_text(q, 4, f->id_prefix);
-    sqlite3_bind_int64(q, 5, f->since_ms ? f->since_ms : INT64_MIN);
-    sqlite3_bind_int64(q, 6, f->limit && f->limit < INT64_MAX ? (sqlite3_int64)f->limit : -1);
-    while (status == TARE_OK && (rc = sqlite3_step(q)) == SQLITE_ROW) {
+    db_int(q, 5, f->since_ms ? f->since_ms : INT64_MIN);
+    db_int(q, 6, f->limit && f->limit < INT64_MAX ? (int64_t)f->limit : INT64_MAX);
+    while (status == TARE_OK && (rc = db_next(q)) == DB_ROW) {
         struct store_run run = {0};
         read_run(q, &run);
         if (!run.id || !run.kind || !run.created || !run.subject || !run.host || !ulid_is_valid(run.id))
@@ -69,20 +68,20 @@ tare_status db_list(struct store *base, const struct store_filter *f, store_run_
 
 tare_status db_body(struct store *base, const char *id, struct buf *out, tare_error *err)
 {
-    struct sqlite_store *s = db_of(base);
-    sqlite3_stmt *q = NULL;
+    struct db_store *s = db_of(base);
+    struct db_stmt *q = NULL;
     tare_status status = db_get(s, DB_BODY, &q, err);
     if (status != TARE_OK) return status;
     db_text(q, 1, id);
-    int rc = sqlite3_step(q);
-    if (rc == SQLITE_ROW) {
-        const void *bytes = sqlite3_column_blob(q, 0);
-        int n = sqlite3_column_bytes(q, 0);
-        if (bytes) buf_add(out, bytes, (size_t)n);
+    int rc = db_next(q);
+    if (rc == DB_ROW) {
+        const void *bytes = db_blob_at(q, 0);
+        size_t n = db_bytes_at(q, 0);
+        if (bytes) buf_add(out, bytes, n);
         status = buf_status(out, err);
     } else {
-        status = rc == SQLITE_DONE ? error_set(err, TARE_INVALID, "%s: has no run %s", s->path, id)
-                                   : db_fail(s, "reading a document", err);
+        status = rc == DB_DONE ? error_set(err, TARE_INVALID, "%s: has no run %s", s->path, id)
+                               : db_fail(s, "reading a document", err);
     }
     db_done(q);
     return status;
@@ -92,17 +91,17 @@ tare_status db_names(struct store *base, const struct store_query *what, store_n
                      tare_error *err)
 {
     const char *const texts[] = {what->subject, what->case_name, what->metric, what->host, what->anchor};
-    struct sqlite_store *s = db_of(base);
-    sqlite3_stmt *q = NULL;
-    int rc = SQLITE_DONE;
+    struct db_store *s = db_of(base);
+    struct db_stmt *q = NULL;
+    int rc = DB_DONE;
     tare_status status = db_get(s, DB_NAMES, &q, err);
     if (status != TARE_OK) return status;
     for (int i = 0; i < (int)(sizeof texts / sizeof *texts); i++) db_text(q, i + 1, texts[i]);
-    while (status == TARE_OK && (rc = sqlite3_step(q)) == SQLITE_ROW) {
-        struct store_series_name n = {.id = sqlite3_column_int64(q, 0)};
+    while (status == TARE_OK && (rc = db_next(q)) == DB_ROW) {
+        struct store_series_name n = {.id = db_int_at(q, 0)};
         const char **to[] = {&n.subject, &n.case_name, &n.metric, &n.anchor, &n.host, &n.hostname};
         for (int i = 0; i < (int)(sizeof to / sizeof *to); i++) *to[i] = db_column(q, i + 1);
-        n.points = (uint64_t)sqlite3_column_int64(q, 7);
+        n.points = (uint64_t)db_int_at(q, 7);
         if (!n.subject || !n.case_name || !n.metric || !n.anchor || !n.host)
             status =
                 error_set(err, TARE_FORMAT, "%s: the history is damaged: a series without a name", s->path);
@@ -112,17 +111,16 @@ tare_status db_names(struct store *base, const struct store_query *what, store_n
     return walked(s, q, rc, status, err);
 }
 
-static void read_point(sqlite3_stmt *q, struct store_point *p)
+static void read_point(struct db_stmt *q, struct store_point *p)
 {
     const char *id = db_column(q, 0), *commit = db_column(q, 6), *branch = db_column(q, 7);
-    *p = (struct store_point){.created_ms = sqlite3_column_int64(q, 1), .value = sqlite3_column_double(q, 2)};
+    *p = (struct store_point){.created_ms = db_int_at(q, 1), .value = db_real_at(q, 2)};
     snprintf(p->run, sizeof p->run, "%s", id ? id : "");
     snprintf(p->commit, sizeof p->commit, "%s", commit ? commit : "");
     snprintf(p->branch, sizeof p->branch, "%s", branch ? branch : "");
     p->lo = real_or_unknown(q, 3);
     p->hi = real_or_unknown(q, 4);
-    p->samples =
-        (struct known_u64){sqlite3_column_type(q, 5) != SQLITE_NULL, (uint64_t)sqlite3_column_int64(q, 5)};
+    p->samples = (struct known_u64){!db_null_at(q, 5), (uint64_t)db_int_at(q, 5)};
     p->dirty = bool_or_unknown(q, 8);
 }
 
@@ -131,15 +129,15 @@ static void read_point(sqlite3_stmt *q, struct store_point *p)
 tare_status db_series(struct store *base, int64_t id, uint64_t last, struct store_points *out,
                       tare_error *err)
 {
-    struct sqlite_store *s = db_of(base);
-    sqlite3_stmt *q = NULL;
-    int rc = SQLITE_DONE;
+    struct db_store *s = db_of(base);
+    struct db_stmt *q = NULL;
+    int rc = DB_DONE;
     tare_status status = db_get(s, DB_SERIES, &q, err);
     if (status != TARE_OK) return status;
     out->at.n = 0;
-    sqlite3_bind_int64(q, 1, id);
-    sqlite3_bind_int64(q, 2, last && last < INT64_MAX ? (sqlite3_int64)last : -1);
-    while (status == TARE_OK && (rc = sqlite3_step(q)) == SQLITE_ROW) {
+    db_int(q, 1, id);
+    db_int(q, 2, last && last < INT64_MAX ? (int64_t)last : INT64_MAX);
+    while (status == TARE_OK && (rc = db_next(q)) == DB_ROW) {
         struct store_point p;
         read_point(q, &p);
         status = vec_push(&out->at, p, err);

@@ -7,81 +7,81 @@
 
 tare_status db_token_add(struct store *base, const struct store_token *t, tare_error *err)
 {
-    struct sqlite_store *s = db_of(base);
-    sqlite3_stmt *q = NULL;
+    struct db_store *s = db_of(base);
+    struct db_stmt *q = NULL;
     tare_status status = db_get(s, DB_ADD_TOKEN, &q, err);
     if (status != TARE_OK) return status;
     db_text(q, 1, t->id);
     db_text(q, 2, t->name);
     db_text(q, 3, t->project);
     db_text(q, 4, t->scopes);
-    sqlite3_bind_blob(q, 5, t->hash, STORE_HASH_SIZE, SQLITE_STATIC);
-    sqlite3_bind_int64(q, 6, t->created_ms);
-    sqlite3_bind_int64(q, 7, t->expires_ms);
+    db_blob(q, 5, t->hash, STORE_HASH_SIZE);
+    db_int(q, 6, t->created_ms);
+    db_int(q, 7, t->expires_ms);
     return db_step(s, q, "adding a token", err);
 }
 
 tare_status db_token_revoke(struct store *base, const char *id, int64_t now_ms, tare_error *err)
 {
-    struct sqlite_store *s = db_of(base);
-    sqlite3_stmt *q = NULL;
+    struct db_store *s = db_of(base);
+    struct db_stmt *q = NULL;
     tare_status status = db_get(s, DB_REVOKE_TOKEN, &q, err);
     if (status != TARE_OK) return status;
     db_text(q, 1, id);
-    sqlite3_bind_int64(q, 2, now_ms);
+    db_int(q, 2, now_ms);
     status = db_step(s, q, "revoking a token", err);
-    if (status == TARE_OK && sqlite3_changes(s->db) == 0)
+    if (status == TARE_OK && db_changes(s->db) == 0)
         return error_set(err, TARE_INVALID, "%s: has no token %.40s that is not revoked already", s->path,
                          id);
     return status;
 }
 
 /* False: a row that the server must not trust. */
-static bool read_token(sqlite3_stmt *q, struct store_token *t)
+static bool read_token(struct db_stmt *q, struct store_token *t)
 {
-    const void *hash = sqlite3_column_blob(q, 4);
+    const void *hash = db_blob_at(q, 4);
     *t = (struct store_token){.id = db_column(q, 0),
                               .name = db_column(q, 1),
                               .project = db_column(q, 2),
                               .scopes = db_column(q, 3),
-                              .created_ms = sqlite3_column_int64(q, 5),
-                              .expires_ms = sqlite3_column_int64(q, 6),
-                              .revoked_ms = sqlite3_column_int64(q, 7)};
-    if (!t->id || !t->scopes || !hash || sqlite3_column_bytes(q, 4) != STORE_HASH_SIZE) return false;
+                              .created_ms = db_int_at(q, 5),
+                              .expires_ms = db_int_at(q, 6),
+                              .revoked_ms = db_int_at(q, 7)};
+    if (!t->id || !t->scopes || !hash || db_bytes_at(q, 4) != STORE_HASH_SIZE) return false;
     memcpy(t->hash, hash, STORE_HASH_SIZE);
     return true;
 }
 
 tare_status db_tokens(struct store *base, store_token_fn *fn, void *ctx, tare_error *err)
 {
-    struct sqlite_store *s = db_of(base);
-    sqlite3_stmt *q = NULL;
-    int rc = SQLITE_DONE;
+    struct db_store *s = db_of(base);
+    struct db_stmt *q = NULL;
+    int rc = DB_DONE;
     tare_status status = db_get(s, DB_TOKENS, &q, err);
-    while (status == TARE_OK && (rc = sqlite3_step(q)) == SQLITE_ROW) {
+    while (status == TARE_OK && (rc = db_next(q)) == DB_ROW) {
         struct store_token t;
         status = read_token(q, &t)
                      ? fn(ctx, &t, err)
                      : error_set(err, TARE_FORMAT, "%s: the table of tokens is damaged", s->path);
     }
-    if (status == TARE_OK && rc != SQLITE_DONE) status = db_fail(s, "reading tokens", err);
+    if (status == TARE_OK && rc != DB_DONE) status = db_fail(s, "reading tokens", err);
     if (q) db_done(q);
     return status;
 }
 
 /* One row, one number; 0 where there is none. */
-static tare_status one_number(struct sqlite_store *s, sqlite3_stmt *q, int64_t *out, tare_error *err)
+static tare_status one_number(struct db_store *s, struct db_stmt *q, int64_t *out, tare_error *err)
 {
-    int rc = sqlite3_step(q);
-    if (rc == SQLITE_ROW) *out = sqlite3_column_int64(q, 0);
-    tare_status status = rc == SQLITE_ROW || rc == SQLITE_DONE ? TARE_OK : db_fail(s, "reading", err);
+    int rc = db_next(q);
+    if (rc == DB_ROW) *out = db_int_at(q, 0);
+    tare_status status = rc == DB_ROW || rc == DB_DONE ? TARE_OK : db_fail(s, "reading", err);
     db_done(q);
     return status;
 }
 
 tare_status db_version(struct store *base, int64_t *out, tare_error *err)
 {
-    sqlite3_stmt *q = NULL;
+    struct db_stmt *q = NULL;
     tare_status status = db_get(db_of(base), DB_VERSION, &q, err);
     return status == TARE_OK ? one_number(db_of(base), q, out, err) : status;
 }
@@ -89,7 +89,7 @@ tare_status db_version(struct store *base, int64_t *out, tare_error *err)
 tare_status db_in_project(struct store *base, const char *id, const char *project, bool *yes, tare_error *err)
 {
     int64_t found = 0;
-    sqlite3_stmt *q = NULL;
+    struct db_stmt *q = NULL;
     tare_status status = db_get(db_of(base), DB_IN_PROJECT, &q, err);
     if (status != TARE_OK) return status;
     db_text(q, 1, id);

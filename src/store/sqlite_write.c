@@ -9,7 +9,7 @@
 
 tare_status db_begin(struct store *base, tare_error *err)
 {
-    struct sqlite_store *s = db_of(base);
+    struct db_store *s = db_of(base);
     tare_status status = s->depth == 0 ? db_run(s, DB_BEGIN, "beginning to write", err) : TARE_OK;
     if (status == TARE_OK) s->depth++;
     return status;
@@ -18,15 +18,15 @@ tare_status db_begin(struct store *base, tare_error *err)
 /* A failed commit (a full disk) is taken back, so that the connection is usable again. */
 tare_status db_end(struct store *base, bool commit, tare_error *err)
 {
-    struct sqlite_store *s = db_of(base);
+    struct db_store *s = db_of(base);
     if (--s->depth > 0) return TARE_OK;
     tare_status status = commit ? db_run(s, DB_COMMIT, "writing", err) : TARE_OK;
-    if ((!commit || status != TARE_OK) && !sqlite3_get_autocommit(s->db))
+    if ((!commit || status != TARE_OK) && s->db->driver->in_transaction(s->db))
         db_run(s, DB_ROLLBACK, "undoing", NULL);
     return status;
 }
 
-static tare_status finish(struct sqlite_store *s, tare_status status, tare_error *err)
+static tare_status finish(struct db_store *s, tare_status status, tare_error *err)
 {
     tare_status end = db_end(&s->base, status == TARE_OK, status == TARE_OK ? err : NULL);
     return status != TARE_OK ? status : end;
@@ -34,43 +34,43 @@ static tare_status finish(struct sqlite_store *s, tare_status status, tare_error
 
 /* ---- adding ---- */
 
-static tare_status add_about(struct sqlite_store *s, const struct store_run *r, tare_error *err)
+static tare_status add_about(struct db_store *s, const struct store_run *r, tare_error *err)
 {
     const char *const texts[] = {r->created, r->kind,     r->subject, r->sha256, r->runtime,
                                  r->host,    r->hostname, r->commit,  r->branch};
-    sqlite3_stmt *q = NULL;
+    struct db_stmt *q = NULL;
     tare_status status = db_get(s, DB_ADD_RUN, &q, err);
     if (status != TARE_OK) return status;
     db_text(q, 1, r->id);
-    sqlite3_bind_int64(q, 2, r->created_ms);
+    db_int(q, 2, r->created_ms);
     for (int i = 0; i < (int)(sizeof texts / sizeof *texts); i++) db_text(q, 3 + i, texts[i]);
-    if (r->dirty.known) sqlite3_bind_int(q, 12, r->dirty.v);
-    sqlite3_bind_int64(q, 13, (sqlite3_int64)r->cases);
-    sqlite3_bind_int64(q, 14, (sqlite3_int64)r->bytes);
+    if (r->dirty.known) db_int(q, 12, r->dirty.v);
+    db_int(q, 13, (int64_t)r->cases);
+    db_int(q, 14, (int64_t)r->bytes);
     return db_step(s, q, "adding a run", err);
 }
 
-static tare_status add_document(struct sqlite_store *s, int64_t run, struct store_body body, tare_error *err)
+static tare_status add_document(struct db_store *s, int64_t run, struct store_body body, tare_error *err)
 {
-    sqlite3_stmt *q = NULL;
+    struct db_stmt *q = NULL;
     tare_status status = db_get(s, DB_ADD_DOCUMENT, &q, err);
     if (status != TARE_OK) return status;
-    sqlite3_bind_int64(q, 1, run);
-    sqlite3_bind_blob64(q, 2, body.data, body.size, SQLITE_STATIC);
+    db_int(q, 1, run);
+    db_blob(q, 2, body.data, body.size);
     return db_step(s, q, "adding a document", err);
 }
 
-static tare_status add_project(struct sqlite_store *s, int64_t run, const char *name, tare_error *err)
+static tare_status add_project(struct db_store *s, int64_t run, const char *name, tare_error *err)
 {
-    sqlite3_stmt *q = NULL;
+    struct db_stmt *q = NULL;
     tare_status status = db_get(s, DB_ADD_PROJECT, &q, err);
     if (status != TARE_OK) return status;
-    sqlite3_bind_int64(q, 1, run);
+    db_int(q, 1, run);
     db_text(q, 2, name);
     return db_step(s, q, "adding a run to its project", err);
 }
 
-static void bind_series(sqlite3_stmt *q, const struct store_run *r, const struct store_value *v)
+static void bind_series(struct db_stmt *q, const struct store_run *r, const struct store_value *v)
 {
     db_text(q, 1, r->subject);
     db_text(q, 2, v->metric);
@@ -79,51 +79,61 @@ static void bind_series(sqlite3_stmt *q, const struct store_run *r, const struct
     db_text(q, 5, r->host);
 }
 
-static tare_status series_id(struct sqlite_store *s, const struct store_run *r, const struct store_value *v,
-                             int64_t *out, tare_error *err)
+/* TARE_OK and 0: there is none. */
+static tare_status find_series(struct db_store *s, const struct store_run *r, const struct store_value *v,
+                               int64_t *out, tare_error *err)
 {
-    sqlite3_stmt *q = NULL;
+    struct db_stmt *q = NULL;
+    *out = 0;
     tare_status status = db_get(s, DB_FIND_SERIES, &q, err);
     if (status != TARE_OK) return status;
     bind_series(q, r, v);
-    int rc = sqlite3_step(q);
-    if (rc == SQLITE_ROW) *out = sqlite3_column_int64(q, 0);
-    if (rc != SQLITE_ROW && rc != SQLITE_DONE) status = db_fail(s, "looking up a series", err);
+    enum db_result found = db_next(q);
+    if (found == DB_ROW) *out = db_int_at(q, 0);
+    if (found == DB_BAD) status = db_fail(s, "looking up a series", err);
     db_done(q);
-    if (rc == SQLITE_ROW || status != TARE_OK) return status;
-    if ((status = db_get(s, DB_ADD_SERIES, &q, err)) != TARE_OK) return status;
-    bind_series(q, r, v);
-    status = db_step(s, q, "adding a series", err);
-    *out = sqlite3_last_insert_rowid(s->db);
     return status;
 }
 
-static tare_status add_value(struct sqlite_store *s, int64_t run, const struct store_run *r,
+/* Another server may add the same one at the same time: the database makes one of them wait, and then find it. */
+static tare_status series_id(struct db_store *s, const struct store_run *r, const struct store_value *v,
+                             int64_t *out, tare_error *err)
+{
+    struct db_stmt *q = NULL;
+    tare_status status = find_series(s, r, v, out, err);
+    if (status != TARE_OK || *out) return status;
+    if ((status = db_get(s, DB_ADD_SERIES, &q, err)) != TARE_OK) return status;
+    bind_series(q, r, v);
+    status = db_step(s, q, "adding a series", err);
+    return status == TARE_OK ? find_series(s, r, v, out, err) : status;
+}
+
+static tare_status add_value(struct db_store *s, int64_t run, const struct store_run *r,
                              const struct store_value *v, tare_error *err)
 {
     int64_t series = 0;
-    sqlite3_stmt *q = NULL;
+    struct db_stmt *q = NULL;
     tare_status status = series_id(s, r, v, &series, err);
     if (status == TARE_OK) status = db_get(s, DB_ADD_VALUE, &q, err);
     if (status != TARE_OK) return status;
-    sqlite3_bind_int64(q, 1, series);
-    sqlite3_bind_int64(q, 2, r->created_ms);
-    sqlite3_bind_int64(q, 3, run);
-    sqlite3_bind_double(q, 4, v->value);
-    if (v->lo.known) sqlite3_bind_double(q, 5, v->lo.v);
-    if (v->hi.known) sqlite3_bind_double(q, 6, v->hi.v);
-    if (v->samples.known) sqlite3_bind_int64(q, 7, (sqlite3_int64)v->samples.v);
+    db_int(q, 1, series);
+    db_int(q, 2, r->created_ms);
+    db_int(q, 3, run);
+    db_real(q, 4, v->value);
+    if (v->lo.known) db_real(q, 5, v->lo.v);
+    if (v->hi.known) db_real(q, 6, v->hi.v);
+    if (v->samples.known) db_int(q, 7, (int64_t)v->samples.v);
     return db_step(s, q, "adding a value", err);
 }
 
 tare_status db_add(struct store *base, const struct store_entry *e, bool *added, tare_error *err)
 {
-    struct sqlite_store *s = db_of(base);
+    struct db_store *s = db_of(base);
     tare_status status = db_begin(base, err);
     if (status != TARE_OK) return status;
     status = add_about(s, &e->about, err);
-    bool fresh = status == TARE_OK && sqlite3_changes(s->db) > 0;
-    int64_t run = sqlite3_last_insert_rowid(s->db);
+    bool fresh = status == TARE_OK && db_changes(s->db) > 0;
+    int64_t run = db_last_id(s->db);
     if (fresh) status = add_document(s, run, e->body, err);
     if (fresh && e->about.project && status == TARE_OK) status = add_project(s, run, e->about.project, err);
     for (size_t i = 0; i < e->n_values && status == TARE_OK && fresh; i++)
@@ -147,41 +157,41 @@ static void place_release(struct place *p)
 }
 
 /* Texts are copied: those of SQLite go with the next step of the statement. */
-static tare_status find_run(struct sqlite_store *s, const char *id, struct place *out, tare_error *err)
+static tare_status find_run(struct db_store *s, const char *id, struct place *out, tare_error *err)
 {
-    sqlite3_stmt *q = NULL;
+    struct db_stmt *q = NULL;
     *out = (struct place){0};
     tare_status status = db_get(s, DB_FIND_RUN, &q, err);
     if (status != TARE_OK) return status;
     db_text(q, 1, id);
-    int rc = sqlite3_step(q);
-    if (rc == SQLITE_ROW) {
+    int rc = db_next(q);
+    if (rc == DB_ROW) {
         const char *subject = db_column(q, 1), *host = db_column(q, 2);
-        out->seq = sqlite3_column_int64(q, 0);
-        out->created_ms = sqlite3_column_int64(q, 3);
+        out->seq = db_int_at(q, 0);
+        out->created_ms = db_int_at(q, 3);
         out->subject = mem_strdup(subject ? subject : "");
         out->host = mem_strdup(host ? host : "");
         if (!out->subject || !out->host) status = error_set(err, TARE_NOMEM, "%s: out of memory", s->path);
     } else {
-        status = rc == SQLITE_DONE ? error_set(err, TARE_INVALID, "%s: has no run %s", s->path, id)
-                                   : db_fail(s, "looking up a run", err);
+        status = rc == DB_DONE ? error_set(err, TARE_INVALID, "%s: has no run %s", s->path, id)
+                               : db_fail(s, "looking up a run", err);
     }
     db_done(q);
     return status;
 }
 
 /* A statement whose first parameter is the run's number; the others are its place, or a name. */
-static tare_status change(struct sqlite_store *s, enum db_sql which, const struct place *p, const char *name,
+static tare_status change(struct db_store *s, enum db_sql which, const struct place *p, const char *name,
                           tare_error *err)
 {
-    sqlite3_stmt *q = NULL;
+    struct db_stmt *q = NULL;
     tare_status status = db_get(s, which, &q, err);
     if (status != TARE_OK) return status;
-    sqlite3_bind_int64(q, 1, p->seq);
+    db_int(q, 1, p->seq);
     if (which == DB_DROP_VALUES) {
         db_text(q, 2, p->subject);
         db_text(q, 3, p->host);
-        sqlite3_bind_int64(q, 4, p->created_ms);
+        db_int(q, 4, p->created_ms);
     } else if (name) {
         db_text(q, 2, name);
         if (which == DB_PIN) db_text(q, 3, p->subject);
@@ -190,7 +200,7 @@ static tare_status change(struct sqlite_store *s, enum db_sql which, const struc
 }
 
 /* One statement on one run, as a change of its own. */
-static tare_status mark(struct sqlite_store *s, const char *id, enum db_sql which, const char *name,
+static tare_status mark(struct db_store *s, const char *id, enum db_sql which, const char *name,
                         tare_error *err)
 {
     struct place p = {0};
@@ -202,7 +212,7 @@ static tare_status mark(struct sqlite_store *s, const char *id, enum db_sql whic
     if (status != TARE_OK) return status;
     status = find_run(s, id, &p, err);
     if (status == TARE_OK) status = change(s, which, &p, name, err);
-    if (status == TARE_OK && sqlite3_changes(s->db) == 0 && (which == DB_DROP_TAG || which == DB_UNPIN))
+    if (status == TARE_OK && db_changes(s->db) == 0 && (which == DB_DROP_TAG || which == DB_UNPIN))
         status = error_set(err, TARE_INVALID, "%s: run %s does not carry %s", s->path, id, name);
     place_release(&p);
     return finish(s, status, err);
@@ -224,14 +234,14 @@ tare_status db_remove(struct store *base, const char *id, tare_error *err)
 {
     static const enum db_sql steps[] = {DB_DROP_VALUES, DB_DROP_DOCUMENT, DB_DROP_TAGS,
                                         DB_DROP_PINS,   DB_DROP_PROJECT,  DB_DROP_RUN};
-    struct sqlite_store *s = db_of(base);
+    struct db_store *s = db_of(base);
     struct place p = {0};
     tare_status status = db_begin(base, err);
     if (status != TARE_OK) return status;
     status = find_run(s, id, &p, err);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && status == TARE_OK; i++)
         status = change(s, steps[i], &p, NULL, err);
-    sqlite3_stmt *q = NULL;
+    struct db_stmt *q = NULL;
     if (status == TARE_OK && (status = db_get(s, DB_DROP_EMPTY, &q, err)) == TARE_OK) {
         db_text(q, 1, p.subject);
         status = db_step(s, q, "removing", err);
