@@ -9,9 +9,10 @@ tare_status db_fail(const struct db_store *s, const char *doing, tare_error *err
 
 tare_status db_get(struct db_store *s, enum db_sql which, struct db_stmt **out, tare_error *err)
 {
-    if (!s->prepared[which] && !s->db->driver->prepare(s->db, db_statements[which], &s->prepared[which]))
-        return db_fail(s, "preparing", err);
-    *out = s->prepared[which];
+    struct db_stmt *q = s->prepared[which];
+    if (!q) q = s->db->driver->prepare(s->db, db_statements[which]);
+    if (!q) return db_fail(s, "preparing", err);
+    *out = s->prepared[which] = q;
     return TARE_OK;
 }
 
@@ -39,7 +40,7 @@ tare_status db_run(struct db_store *s, enum db_sql which, const char *doing, tar
 {
     struct db_stmt *q = NULL;
     tare_status status = db_get(s, which, &q, err);
-    return status == TARE_OK ? db_step(s, q, doing, err) : status;
+    return q ? db_step(s, q, doing, err) : status;
 }
 
 void db_text(struct db_stmt *q, int at, const char *text)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * db.h - one connection to a database that speaks SQL, whichever it is: statements, parameters, rows, errors. A driver
- * is a row of functions (sqlite.c, postgres.c); all that the store asks and changes is written once above it. Private to
- * src/store. Statements are SQLite's spelling of what both know; postgres.c says what it puts in its place. */
+ * is a row of functions (sqlite.c, postgres.c); all that the store asks and changes is written once above it. Private
+ * to src/store. Statements are SQLite's spelling of what both know; postgres.c says what it puts in its place. */
 #ifndef STORE_DB_H
 #define STORE_DB_H
 
@@ -22,8 +22,8 @@ struct db_stmt {
 enum db_result { DB_ROW, DB_DONE, DB_BAD };
 
 struct db_driver {
-    bool (*prepare)(struct db_conn *c, const char *sql, struct db_stmt **out); /* false: see fail */
-    void (*drop)(struct db_stmt *q);                                           /* NULL is fine */
+    struct db_stmt *(*prepare)(struct db_conn *c, const char *sql); /* NULL: see fail */
+    void (*drop)(struct db_stmt *q);
     void (*done)(struct db_stmt *q); /* forgets rows and parameters */
     void (*text)(struct db_stmt *q, int at, const char *text);
     void (*integer)(struct db_stmt *q, int at, int64_t v);

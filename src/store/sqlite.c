@@ -74,8 +74,10 @@ const char *const db_statements[DB_N] = {
     [DB_ADD_DOCUMENT] = "INSERT INTO document(run, body) VALUES(?1, ?2)",
     [DB_FIND_SERIES] = "SELECT id FROM series WHERE subject = ?1 AND metric = ?2 AND anchor = ?3"
                        " AND case_name = ?4 AND host = ?5",
-    [DB_ADD_SERIES] = "INSERT INTO series(subject, metric, anchor, case_name, host) VALUES(?1, ?2, ?3, ?4, ?5)",
-    [DB_ADD_VALUE] = "INSERT INTO value(series, created_ms, run, value, lo, hi, samples) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+    [DB_ADD_SERIES] = "INSERT INTO series(subject, metric, anchor, case_name, host) VALUES(?1, ?2, ?3, ?4, ?5)"
+                      " ON CONFLICT DO NOTHING",
+    [DB_ADD_VALUE] = "INSERT INTO value(series, created_ms, run, value, lo, hi, samples)"
+                     " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)"
                      " ON CONFLICT(series, created_ms, run) DO UPDATE SET value = excluded.value, lo = excluded.lo,"
                      " hi = excluded.hi, samples = excluded.samples",
     [DB_FIND_RUN] = "SELECT seq, subject, host, created_ms FROM run WHERE id = ?1",
@@ -187,19 +189,18 @@ static tare_status tell(struct db_conn *base, const char *doing, tare_error *err
     return explain(code, c->path, sqlite3_errmsg(c->db), doing, err);
 }
 
-static bool prepare(struct db_conn *base, const char *text, struct db_stmt **out)
+static struct db_stmt *prepare(struct db_conn *base, const char *text)
 {
     struct sqlite_statement *q = mem_new(1, sizeof *q);
     sqlite3 *db = ((struct sqlite_conn *)base)->db;
     ((struct sqlite_conn *)base)->no_memory = !q;
-    if (!q) return false;
+    if (!q) return NULL;
     q->base.driver = &sqlite_driver;
     if (sqlite3_prepare_v3(db, text, -1, SQLITE_PREPARE_PERSISTENT, &q->q, NULL) != SQLITE_OK) {
         mem_free(q);
-        return false;
+        return NULL;
     }
-    *out = &q->base;
-    return true;
+    return &q->base;
 }
 
 static void drop(struct db_stmt *q)
