@@ -54,7 +54,7 @@ static tare_status read_series(void *ctx, const struct store_series_name *name, 
 {
     struct store *s = ctx;
     struct store_points points = {VEC_INIT};
-    s->ops->series(s, name->id, 100, &points, err);
+    s->ops->series(s, &(struct store_span){.series = name->id, .last = 100}, &points, err);
     vec_release(&points.at);
     return TARE_OK;
 }

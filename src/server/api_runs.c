@@ -2,9 +2,7 @@
  * api_runs.c - runs by HTTP: lists, documents, and keeping new ones. A new run is answered 201 when the transaction
  * that holds it is committed, and not before; all that wait share one. Its id is the client's, so that sending it
  * again is harmless: the same document is 200, another under the same id 409. */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/json.h"
@@ -23,27 +21,38 @@ static tare_status list_one(void *ctx, const struct store_run *r, tare_error *er
     return TARE_OK;
 }
 
-/* "10", within 1 and `most`. */
-static tare_status number_of(const char *text, uint64_t most, uint64_t *out, tare_error *err)
-{
-    char *end;
-    errno = 0;
-    unsigned long long v = text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
-    if (!v || *end || errno || v > most)
-        return error_set(err, TARE_INVALID, "limit is a number from 1 to %llu", (unsigned long long)most);
-    *out = v;
-    return TARE_OK;
-}
-
 static tare_status read_filter(struct exchange *x, struct store_filter *f, tare_error *err)
 {
-    const char *limit = NULL;
+    const struct number_range limits = {1, LIST_MAX}, times = {0, INT64_MAX};
+    uint64_t since = 0;
     *f = (struct store_filter){.limit = LIST_DEFAULT, .project = x->project[0] ? x->project : NULL};
     tare_status s = exchange_query(x, "subject", &f->subject, err);
     if (s == TARE_OK) s = exchange_query(x, "host", &f->host, err);
     if (s == TARE_OK) s = exchange_query(x, "tag", &f->tag, err);
-    if (s == TARE_OK) s = exchange_query(x, "limit", &limit, err);
-    return s == TARE_OK && limit ? number_of(limit, LIST_MAX, &f->limit, err) : s;
+    if (s == TARE_OK) s = exchange_query(x, "id", &f->id_prefix, err);
+    if (s == TARE_OK) s = exchange_query(x, "before", &f->before, err);
+    if (s == TARE_OK) s = exchange_query_number(x, "since", times, &since, err);
+    f->since_ms = (int64_t)since;
+    return s == TARE_OK ? exchange_query_number(x, "limit", limits, &f->limit, err) : s;
+}
+
+static tare_status count_one(void *ctx, const struct store_run *r, tare_error *err)
+{
+    (void)r, (void)err;
+    ++*(unsigned *)ctx;
+    return TARE_OK;
+}
+
+/* A list that goes on from a run that is gone has no place to go on from: it would end too early, unseen. */
+static tare_status check_before(struct store *s, const struct store_filter *f, tare_error *err)
+{
+    unsigned n = 0;
+    struct store_filter one = {.project = f->project, .id_prefix = f->before, .limit = 1};
+    if (!f->before) return TARE_OK;
+    tare_status status = ulid_is_valid(f->before) ? s->ops->list(s, &one, count_one, &n, err) : TARE_OK;
+    if (status == TARE_OK && n == 0)
+        status = error_set(err, TARE_INVALID, "there is no run that 'before' names");
+    return status;
 }
 
 static void answer_list(struct server *sv, struct store *s, struct exchange *x)
@@ -51,7 +60,9 @@ static void answer_list(struct server *sv, struct store *s, struct exchange *x)
     struct store_filter f;
     tare_error err = TARE_ERROR_INIT;
     struct json j;
-    if (read_filter(x, &f, &err) != TARE_OK) {
+    tare_status status = read_filter(x, &f, &err);
+    if (status == TARE_OK) status = check_before(s, &f, &err);
+    if (status == TARE_INVALID) {
         reply_problem(x, 400, "%s", err.text);
         return;
     }
@@ -60,7 +71,7 @@ static void answer_list(struct server *sv, struct store *s, struct exchange *x)
     json_object_begin(&j);
     json_key(&j, "runs");
     json_array_begin(&j);
-    tare_status status = s->ops->list(s, &f, list_one, &j, &err);
+    if (status == TARE_OK) status = s->ops->list(s, &f, list_one, &j, &err);
     if (status != TARE_OK) {
         steps_failed(sv, x, &err);
         return;
@@ -92,6 +103,9 @@ static const struct query_word list_query[] = {
     {"subject", "runs of this subject"},
     {"host", "of this host, by name or fingerprint"},
     {"tag", "that carry this tag"},
+    {"id", "whose id begins so"},
+    {"since", "created at this time (unix ms) or later"},
+    {"before", "an id: the list goes on after that run"},
     {"limit", "at most so many: 1 to 1000, 100 where nothing is said"},
     {NULL, NULL}};
 

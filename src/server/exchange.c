@@ -2,8 +2,10 @@
  * exchange.c - replies as handlers write them, and what the query says. */
 #include "server/exchange.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/json.h"
@@ -122,5 +124,21 @@ tare_status exchange_query(struct exchange *x, const char *name, const char **ou
             return decode(x, at + length + 1, n - length - 1, out, err);
         at += n + (at[n] == '&');
     }
+    return TARE_OK;
+}
+
+tare_status exchange_query_number(struct exchange *x, const char *name, struct number_range among,
+                                  uint64_t *out, tare_error *err)
+{
+    const char *text = NULL;
+    char *end = NULL;
+    tare_status s = exchange_query(x, name, &text, err);
+    if (s != TARE_OK || !text) return s;
+    errno = 0;
+    unsigned long long v = text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
+    if (!end || *end || errno || v < among.least || v > among.most)
+        return error_set(err, TARE_INVALID, "%s is a number from %llu to %llu", name,
+                         (unsigned long long)among.least, (unsigned long long)among.most);
+    *out = v;
     return TARE_OK;
 }

@@ -66,5 +66,11 @@ void reply_release(struct reply *r);
 /* The value of a name in the query, decoded once into the arena; NULL: not there. TARE_INVALID: %-escapes that are
  * none, or a NUL. */
 tare_status exchange_query(struct exchange *x, const char *name, const char **out, tare_error *err);
+/* The same of a number. Not there: *out stays. TARE_INVALID: no number, or none of these. */
+struct number_range {
+    uint64_t least, most;
+};
+tare_status exchange_query_number(struct exchange *x, const char *name, struct number_range among,
+                                  uint64_t *out, tare_error *err);
 
 #endif

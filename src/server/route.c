@@ -19,6 +19,8 @@ const struct route route_table[] = {
     {METHOD_POST, "/api/v1/runs",      SCOPE_INGEST, RUN_BODY_MAX, RATE_WRITE, &runs_post, "keeps a run"},
     {METHOD_GET,  "/api/v1/runs/{id}", SCOPE_READ,   0,            RATE_READ,  &runs_get,  "one run"},
     {METHOD_GET,  "/api/v1/openapi.json", SCOPE_READ, 0,           RATE_READ,  &openapi,   "this API as OpenAPI 3.1"},
+    {METHOD_GET,  "/api/v1/series",      SCOPE_READ, 0,            RATE_READ,  &series_list, "series of numbers"},
+    {METHOD_GET,  "/api/v1/series/{id}", SCOPE_READ, 0,            RATE_READ,  &series_get,  "points of a series"},
     {METHOD_OTHER, NULL, 0, 0, RATE_NONE, NULL, NULL},
 };
 /* clang-format on */

@@ -27,5 +27,6 @@ const struct route *route_find(enum http_method method, const char *path, char p
 void openapi_write(struct buf *out); /* openapi.c: the table as an OpenAPI 3.1 document */
 
 extern const struct steps runs_list, runs_get, runs_post; /* api_runs.c */
+extern const struct steps series_list, series_get;        /* api_series.c */
 
 #endif

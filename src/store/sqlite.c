@@ -60,8 +60,25 @@ const int db_schema_version = SCHEMA_VERSION;
     " AND (?3 IS NULL OR EXISTS (SELECT 1 FROM tag WHERE tag.run = run.seq AND tag.name = ?3)" \
     "  OR EXISTS (SELECT 1 FROM baseline WHERE baseline.run = run.seq" \
     "   AND (baseline.name = ?3 OR 'baseline:' || baseline.name = ?3)))" \
-    " AND (?4 IS NULL OR substr(id, 1, length(?4)) = ?4) AND created_ms >= ?5" more \
+    " AND (?4 IS NULL OR substr(id, 1, length(?4)) = ?4) AND created_ms >= ?5" \
+    " AND (?7 IS NULL OR (created_ms, seq) < (SELECT created_ms, seq FROM run WHERE id = ?7))" more \
     " ORDER BY created_ms DESC, seq DESC LIMIT ?6"
+
+/* `of` is one more condition on the values of a series: those of a project are as if there were no others. */
+#define LIST_SERIES(of) \
+    "SELECT id, subject, case_name, metric, anchor, host," \
+    " (SELECT hostname FROM run WHERE run.seq = (SELECT run FROM value WHERE series = series.id" of \
+    "   ORDER BY created_ms DESC, run DESC LIMIT 1))," \
+    " (SELECT count(*) FROM value WHERE series = series.id" of ")" \
+    " FROM series WHERE (?1 IS NULL OR subject = ?1) AND (?2 IS NULL OR case_name = ?2)" \
+    " AND (?3 IS NULL OR metric = ?3) AND (?4 IS NULL OR host = ?4) AND (?5 IS NULL OR anchor = ?5)" \
+    " AND id > ?6 AND EXISTS (SELECT 1 FROM value WHERE series = series.id" of ") ORDER BY id LIMIT ?7"
+#define LIST_POINTS(of) \
+    "SELECT run.id, value.created_ms, value, lo, hi, samples, git_commit, git_branch, git_dirty" \
+    " FROM value JOIN run ON run.seq = value.run WHERE series = ?1" of \
+    " ORDER BY value.created_ms DESC, value.run DESC LIMIT ?2"
+#define OF_PROJECT(at) \
+    " AND EXISTS (SELECT 1 FROM project WHERE project.run = value.run AND project.name = " at ")"
 
 const char *const db_statements[DB_N] = {
     [DB_BEGIN] = "BEGIN IMMEDIATE",
@@ -96,18 +113,12 @@ const char *const db_statements[DB_N] = {
                       " AND NOT EXISTS (SELECT 1 FROM value WHERE value.series = series.id)",
     [DB_LIST] = LIST_RUNS(""),
     [DB_LIST_PROJECT] = LIST_RUNS(" AND EXISTS (SELECT 1 FROM project"
-                                  " WHERE project.run = run.seq AND project.name = ?7)"),
+                                  " WHERE project.run = run.seq AND project.name = ?8)"),
     [DB_BODY] = "SELECT body FROM run JOIN document ON document.run = run.seq WHERE id = ?1",
-    [DB_NAMES] = "SELECT id, subject, case_name, metric, anchor, host,"
-                 " (SELECT hostname FROM run WHERE run.seq = (SELECT run FROM value WHERE series = series.id"
-                 "   ORDER BY created_ms DESC, run DESC LIMIT 1)),"
-                 " (SELECT count(*) FROM value WHERE value.series = series.id)"
-                 " FROM series WHERE (?1 IS NULL OR subject = ?1) AND (?2 IS NULL OR case_name = ?2)"
-                 " AND (?3 IS NULL OR metric = ?3) AND (?4 IS NULL OR host = ?4) AND (?5 IS NULL OR anchor = ?5)"
-                 " ORDER BY id",
-    [DB_SERIES] = "SELECT run.id, value.created_ms, value, lo, hi, samples, git_commit, git_branch, git_dirty"
-                  " FROM value JOIN run ON run.seq = value.run WHERE series = ?1"
-                  " ORDER BY value.created_ms DESC, value.run DESC LIMIT ?2",
+    [DB_NAMES] = LIST_SERIES(""),
+    [DB_NAMES_PROJECT] = LIST_SERIES(OF_PROJECT("?8")),
+    [DB_SERIES] = LIST_POINTS(""),
+    [DB_SERIES_PROJECT] = LIST_POINTS(OF_PROJECT("?3")),
     [DB_ADD_PROJECT] = "INSERT INTO project(run, name) VALUES(?1, ?2)",
     [DB_DROP_PROJECT] = "DELETE FROM project WHERE run = ?1",
     [DB_IN_PROJECT] = "SELECT 1 FROM run JOIN project ON project.run = run.seq WHERE run.id = ?1 AND project.name = ?2",

@@ -56,7 +56,9 @@ enum db_sql {
     DB_LIST,
     DB_BODY,
     DB_NAMES,
+    DB_NAMES_PROJECT,
     DB_SERIES,
+    DB_SERIES_PROJECT,
     DB_ADD_PROJECT,
     DB_DROP_PROJECT,
     DB_LIST_PROJECT,
@@ -110,7 +112,8 @@ tare_status db_list(struct store *s, const struct store_filter *f, store_run_fn 
 tare_status db_body(struct store *s, const char *id, struct buf *out, tare_error *err);
 tare_status db_names(struct store *s, const struct store_query *q, store_name_fn *fn, void *ctx,
                      tare_error *err);
-tare_status db_series(struct store *s, int64_t id, uint64_t last, struct store_points *out, tare_error *err);
+tare_status db_series(struct store *s, const struct store_span *span, struct store_points *out,
+                      tare_error *err);
 /* sqlite_token.c */
 tare_status db_in_project(struct store *s, const char *id, const char *project, bool *yes, tare_error *err);
 tare_status db_token_add(struct store *s, const struct store_token *t, tare_error *err);

@@ -37,6 +37,12 @@ static void read_run(struct db_stmt *q, struct store_run *r)
     r->tags = db_column(q, 14);
 }
 
+/* 0 and what is beyond all numbers of rows: no limit. */
+static int64_t limit_of(uint64_t n)
+{
+    return n && n < INT64_MAX ? (int64_t)n : INT64_MAX;
+}
+
 /* A parameter that is not bound is NULL, which the statement takes as "any". A
  * row without what the schema requires is reported as damage: callers rely on these texts. */
 tare_status db_list(struct store *base, const struct store_filter *f, store_run_fn *fn, void *ctx,
@@ -47,13 +53,14 @@ tare_status db_list(struct store *base, const struct store_filter *f, store_run_
     int rc = DB_DONE;
     tare_status status = db_get(s, f->project ? DB_LIST_PROJECT : DB_LIST, &q, err);
     if (status != TARE_OK) return status;
-    if (f->project) db_text(q, 7, f->project);
+    if (f->project) db_text(q, 8, f->project);
     db_text(q, 1, f->subject);
     db_text(q, 2, f->host);
     db_text(q, 3, f->tag);
     db_text(q, 4, f->id_prefix);
     db_int(q, 5, f->since_ms ? f->since_ms : INT64_MIN);
-    db_int(q, 6, f->limit && f->limit < INT64_MAX ? (int64_t)f->limit : INT64_MAX);
+    db_int(q, 6, limit_of(f->limit));
+    db_text(q, 7, f->before);
     while (status == TARE_OK && (rc = db_next(q)) == DB_ROW) {
         struct store_run run = {0};
         read_run(q, &run);
@@ -94,8 +101,11 @@ tare_status db_names(struct store *base, const struct store_query *what, store_n
     struct db_store *s = db_of(base);
     struct db_stmt *q = NULL;
     int rc = DB_DONE;
-    tare_status status = db_get(s, DB_NAMES, &q, err);
+    tare_status status = db_get(s, what->project ? DB_NAMES_PROJECT : DB_NAMES, &q, err);
     if (status != TARE_OK) return status;
+    db_int(q, 6, what->after);
+    db_int(q, 7, limit_of(what->limit));
+    if (what->project) db_text(q, 8, what->project);
     for (int i = 0; i < (int)(sizeof texts / sizeof *texts); i++) db_text(q, i + 1, texts[i]);
     while (status == TARE_OK && (rc = db_next(q)) == DB_ROW) {
         struct store_series_name n = {.id = db_int_at(q, 0)};
@@ -126,17 +136,18 @@ static void read_point(struct db_stmt *q, struct store_point *p)
 
 /* The statement takes the newest, as the limit must cut old ones off; the points are then turned round,
  * since all who read a series want it in the order of time. */
-tare_status db_series(struct store *base, int64_t id, uint64_t last, struct store_points *out,
+tare_status db_series(struct store *base, const struct store_span *span, struct store_points *out,
                       tare_error *err)
 {
     struct db_store *s = db_of(base);
     struct db_stmt *q = NULL;
     int rc = DB_DONE;
-    tare_status status = db_get(s, DB_SERIES, &q, err);
+    tare_status status = db_get(s, span->project ? DB_SERIES_PROJECT : DB_SERIES, &q, err);
     if (status != TARE_OK) return status;
     out->at.n = 0;
-    db_int(q, 1, id);
-    db_int(q, 2, last && last < INT64_MAX ? (int64_t)last : INT64_MAX);
+    db_int(q, 1, span->series);
+    db_int(q, 2, limit_of(span->last));
+    if (span->project) db_text(q, 3, span->project);
     while (status == TARE_OK && (rc = db_next(q)) == DB_ROW) {
         struct store_point p;
         read_point(q, &p);

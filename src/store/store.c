@@ -64,6 +64,49 @@ void store_run_json(struct json *j, const struct store_run *r)
     json_object_end(j);
 }
 
+void store_series_json(struct json *j, const struct store_series_name *n)
+{
+    json_object_begin(j);
+    json_kv_int(j, "id", n->id);
+    json_kv_string(j, "subject", n->subject);
+    json_kv_string(j, "case", n->case_name);
+    json_kv_string(j, "metric", n->metric);
+    json_kv_string(j, "anchor", n->anchor);
+    json_kv_string(j, "host", n->host);
+    json_kv_string(j, "hostname", n->hostname);
+    json_kv_uint(j, "points", n->points);
+    json_object_end(j);
+}
+
+static void put_known(struct json *j, const char *key, struct known_f64 v)
+{
+    if (v.known)
+        json_kv_double(j, key, v.v);
+    else
+        json_kv_null(j, key);
+}
+
+void store_point_json(struct json *j, const struct store_point *p)
+{
+    json_object_begin(j);
+    json_kv_string(j, "run", p->run);
+    json_kv_int(j, "created_ms", p->created_ms);
+    json_kv_double(j, "value", p->value);
+    put_known(j, "lo", p->lo);
+    put_known(j, "hi", p->hi);
+    if (p->samples.known)
+        json_kv_uint(j, "samples", p->samples.v);
+    else
+        json_kv_null(j, "samples");
+    json_kv_string(j, "commit", p->commit[0] ? p->commit : NULL);
+    json_kv_string(j, "branch", p->branch[0] ? p->branch : NULL);
+    if (p->dirty.known)
+        json_kv_bool(j, "dirty", p->dirty.v);
+    else
+        json_kv_null(j, "dirty");
+    json_object_end(j);
+}
+
 /* ---- documents ---- */
 
 /* The frame carries a checksum: what was damaged on the disk is told, not returned. */
@@ -368,5 +411,5 @@ tare_status store_series(struct store *s, const struct store_query *q, uint64_t 
     if (one.n > 1)
         return error_set(err, TARE_INVALID, "%s: %zu series fit: name subject, case, metric and host",
                          s->where, one.n);
-    return s->ops->series(s, one.id, last, out, err);
+    return s->ops->series(s, &(struct store_span){one.id, last, q->project}, out, err);
 }

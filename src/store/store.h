@@ -73,17 +73,27 @@ struct store_value {
 
 struct store_filter { /* all zero: every run */
     const char *subject, *host, *tag, *id_prefix, *project;
-    int64_t since_ms; /* 0: any */
-    uint64_t limit;   /* 0: all */
+    const char *before; /* id: those that come after this run in the list; NULL: from its beginning */
+    int64_t since_ms;   /* 0: any */
+    uint64_t limit;     /* 0: all */
 };
 
 struct store_query { /* NULL: any */
     const char *subject, *case_name, *metric, *host;
     const char *anchor; /* "" values of their own */
+    const char *project;
+    int64_t after;  /* of series with a greater id; they come in their order */
+    uint64_t limit; /* 0: all */
+};
+
+struct store_span {
+    int64_t series; /* id of a store_series_name */
+    uint64_t last;  /* the newest so many; 0: all */
+    const char *project;
 };
 
 struct store_series_name {
-    int64_t id; /* for store_series() */
+    int64_t id; /* for ops->series() */
     const char *subject, *case_name, *metric, *anchor, *host, *hostname;
     uint64_t points;
 };
@@ -117,6 +127,8 @@ struct store_token {
 
 /* A run of a list as every list shows it, by the command or over HTTP; the tags as a list of theirs. */
 void store_run_json(struct json *j, const struct store_run *run);
+void store_series_json(struct json *j, const struct store_series_name *name);
+void store_point_json(struct json *j, const struct store_point *p);
 
 typedef tare_status store_token_fn(void *ctx, const struct store_token *token, tare_error *err);
 typedef tare_status store_run_fn(void *ctx, const struct store_run *run, tare_error *err);
@@ -149,7 +161,7 @@ struct store_ops {
     tare_status (*body)(struct store *s, const char *id, struct buf *out, tare_error *err);
     tare_status (*names)(struct store *s, const struct store_query *q, store_name_fn *fn, void *ctx,
                          tare_error *err);
-    tare_status (*series)(struct store *s, int64_t id, uint64_t last, struct store_points *out,
+    tare_status (*series)(struct store *s, const struct store_span *span, struct store_points *out,
                           tare_error *err);
     tare_status (*in_project)(struct store *s, const char *id, const char *project, bool *yes,
                               tare_error *err);

@@ -176,6 +176,23 @@ static void lists_are_filtered(const struct store_ops *ops)
     store_close(s);
 }
 
+/* Page by page the same as all at once, also where runs have the same time. */
+static void lists_go_on_from_a_run(const struct store_ops *ops)
+{
+    struct store *s = open_with(ops);
+    for (unsigned i = 0; i < 5; i++) keep(s, i, i == 3 ? "other" : "minilm", 1e6);
+    struct seen all = list(s, (struct store_filter){.subject = "minilm"}), page;
+    assert_int_equal(all.n, 4);
+    for (size_t i = 0; i + 1 < all.n; i++) {
+        page = list(s, (struct store_filter){.subject = "minilm", .before = all.ids[i], .limit = 1});
+        assert_int_equal(page.n, 1);
+        assert_string_equal(page.ids[0], all.ids[i + 1]);
+    }
+    assert_int_equal(list(s, (struct store_filter){.subject = "minilm", .before = all.ids[3]}).n, 0);
+    assert_int_equal(list(s, (struct store_filter){.before = ID("99")}).n, 0);
+    store_close(s);
+}
+
 static void tags_and_baselines(const struct store_ops *ops)
 {
     struct store *s = open_with(ops);
@@ -280,6 +297,60 @@ static void hosts_and_anchors_apart(const struct store_ops *ops)
     assert_int_equal(store_add_run(s, &r, &c, NULL, NULL), TARE_INVALID);
     run_release(&r);
     assert_int_equal(list(s, (struct store_filter){0}).n, 2);
+    store_close(s);
+}
+
+struct names {
+    size_t n;
+    int64_t id[64];
+    uint64_t points;
+};
+
+static tare_status see_name(void *ctx, const struct store_series_name *name, tare_error *err)
+{
+    struct names *s = ctx;
+    (void)err;
+    assert_true(s->n < 64);
+    s->id[s->n++] = name->id;
+    s->points += name->points;
+    return TARE_OK;
+}
+
+static struct names names(struct store *s, struct store_query q)
+{
+    struct names seen = {.n = 0};
+    tare_error err = TARE_ERROR_INIT;
+    if (s->ops->names(s, &q, see_name, &seen, &err) != TARE_OK) fail_msg("%s", err.text);
+    return seen;
+}
+
+/* Two projects measured the same on the same machine: it is one series, and each sees its own points of it. */
+static void series_of_a_project(const struct store_ops *ops)
+{
+    struct store *s = open_with(ops);
+    static const char *const projects[] = {"nlp", "nlp", "ads", NULL};
+    struct store_query q = {.subject = "minilm", .case_name = "batch=1", .metric = "latency.p50", .anchor = ""};
+    for (unsigned i = 0; i < 4; i++) {
+        struct run r;
+        make_run(&r, i, "minilm", 1e6);
+        struct store_context c = {.project = projects[i]};
+        assert_int_equal(store_add_run(s, &r, &c, NULL, NULL), TARE_OK);
+        run_release(&r);
+    }
+    keep(s, 7, "other", 1e6);
+    assert_int_equal(names(s, q).points, 4);
+    struct names all = names(s, (struct store_query){0}), nlp = names(s, (struct store_query){.project = "nlp"});
+    assert_int_equal(nlp.n * 2, all.n);
+    assert_int_equal(names(s, (struct store_query){.project = "none"}).n, 0);
+    assert_int_equal(names(s, (struct store_query){.after = all.id[0], .limit = 3}).n, 3);
+    assert_int_equal(names(s, (struct store_query){.after = all.id[0], .limit = 1}).id[0], all.id[1]);
+    assert_int_equal(names(s, (struct store_query){.after = all.id[all.n - 1]}).n, 0);
+    q.project = "nlp";
+    assert_int_equal(names(s, q).points, 2);
+    struct store_points p = series(s, q, 0);
+    assert_int_equal(p.at.n, 2);
+    assert_string_equal(p.at.items[1].run, ID("01"));
+    vec_release(&p.at);
     store_close(s);
 }
 
@@ -457,6 +528,8 @@ static void memory_runs_out(const struct store_ops *ops)
     }
 CONFORMS(documents_come_back)
 CONFORMS(lists_are_filtered)
+CONFORMS(lists_go_on_from_a_run)
+CONFORMS(series_of_a_project)
 CONFORMS(tags_and_baselines)
 CONFORMS(series_are_in_time_order)
 CONFORMS(hosts_and_anchors_apart)
@@ -776,6 +849,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(documents_come_back),
         TEST(lists_are_filtered),
+        TEST(lists_go_on_from_a_run),
+        TEST(series_of_a_project),
         TEST(tags_and_baselines),
         TEST(series_are_in_time_order),
         TEST(hosts_and_anchors_apart),

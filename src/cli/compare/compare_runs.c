@@ -214,7 +214,8 @@ static tare_status past_values(void *ctx, const char *case_name, const char *met
 {
     struct comparing *k = ctx;
     struct store_points points = {VEC_INIT};
-    struct store_query q = {k->subject, case_name, metric, k->host, ""};
+    struct store_query q = {
+        .subject = k->subject, .case_name = case_name, .metric = metric, .host = k->host, .anchor = ""};
     tare_error why = TARE_ERROR_INIT;
     tare_status s = k->mute ? TARE_OK : store_series(k->store, &q, out->max, &points, &why);
     if (s == TARE_NOMEM) return error_set(err, s, "%s", why.text);

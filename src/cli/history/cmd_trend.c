@@ -117,7 +117,7 @@ static tare_status fill_series(struct store *store, const struct trend_question 
                                const struct trend_options *o, tare_error *err)
 {
     size_t kept = 0;
-    tare_status status = store->ops->series(store, s->id, a->last, &s->points, err);
+    tare_status status = store->ops->series(store, &(struct store_span){.series = s->id, .last = a->last}, &s->points, err);
     if (status != TARE_OK) return status;
     s->y = mem_new(s->points.at.n + 1, sizeof *s->y);
     if (!s->y) return error_set(err, TARE_NOMEM, "out of memory");
@@ -137,7 +137,8 @@ static tare_status fill_series(struct store *store, const struct trend_question 
 static tare_status note_gap(struct store *store, const struct trend_question *q, struct trend_answer *to,
                             struct trend_series *s, tare_error *err)
 {
-    struct store_query beside = {q->query.subject, s->case_name, "latency.p50", s->host, ""};
+    struct store_query beside = {
+        .subject = q->query.subject, .case_name = s->case_name, .metric = "latency.p50", .host = s->host, .anchor = ""};
     struct store_points median = {VEC_INIT};
     const struct measure *m = measure_find(beside.metric);
     if (s->anchor[0] || strncmp(to->metric->name, "latency.", 8) != 0) return TARE_OK;
