@@ -114,4 +114,4 @@ static void answer_points(struct server *sv, struct store *s, struct exchange *x
 static const struct query_word points_query[] = {
     {"last", "the newest so many: 1 to 100000, 100 where nothing is said"}, {NULL, NULL}};
 
-const struct steps series_get = {.read = answer_points, .query = points_query, .example = "?last=2"};
+const struct steps series_get = {.read = answer_points, .query = points_query};

@@ -117,7 +117,8 @@ static tare_status fill_series(struct store *store, const struct trend_question 
                                const struct trend_options *o, tare_error *err)
 {
     size_t kept = 0;
-    tare_status status = store->ops->series(store, &(struct store_span){.series = s->id, .last = a->last}, &s->points, err);
+    tare_status status =
+        store->ops->series(store, &(struct store_span){.series = s->id, .last = a->last}, &s->points, err);
     if (status != TARE_OK) return status;
     s->y = mem_new(s->points.at.n + 1, sizeof *s->y);
     if (!s->y) return error_set(err, TARE_NOMEM, "out of memory");
