@@ -179,13 +179,19 @@ $(O)/page.html: $(WEB_SRC) web/node_modules/.stamp
 	$(call say,PAGE,$@)
 	@mkdir -p $(@D)
 	$(Q)if [ -f web/node_modules/.stamp ]; then node web/build.mjs page $@; else rm -f $@; : >$@; fi
-$(O)/obj/page.gz: $(if $(NODE),$(O)/page.html)
+# What the binary holds, in one folder: the viewer, and the page of the server with its script and style sheet.
+PAGES := $(O)/obj/pages
+$(PAGES)/page.html.gz: $(if $(NODE),$(O)/page.html)
 	@mkdir -p $(@D)
 	$(Q)if [ -s '$<' ]; then gzip -9nc '$<' >$@; else : >$@; fi
-$(O)/obj/src/report/page_embed.o: $(O)/obj/page.gz
-$(O)/obj/src/report/page_embed.o: CPPFLAGS += -DPAGE_FILE='"$(O)/obj/page.gz"'
+$(PAGES)/app.html.gz: $(if $(NODE),$(WEB_SRC) web/node_modules/.stamp)
+	@mkdir -p $(@D)
+	$(Q)if [ -n '$(NODE)' ] && [ -f web/node_modules/.stamp ]; then node web/build.mjs app $(@D); \
+		else for f in html js css; do : >$(@D)/app.$$f.gz; done; fi
+$(O)/obj/src/report/page_embed.o: $(PAGES)/page.html.gz $(PAGES)/app.html.gz
+$(O)/obj/src/report/page_embed.o: CPPFLAGS += -DPAGE_FILES='"$(PAGES)"'
 .PHONY: page
-page: $(O)/obj/page.gz ## build only the report page: build/page.html
+page: $(PAGES)/page.html.gz $(PAGES)/app.html.gz ## build only the report page, build/page.html, and the server's pages
 
 $(INNER): $(filter-out $(O)/obj/src/cli/main.o,$(CLI_OBJ)) $(GPU_OBJ)
 	$(Q)rm -f $@ && ar rcsT $@ $^

@@ -17,6 +17,7 @@ struct serve_command {
     const char *data, *bind;
     uint64_t port, threads, connections, per_address;
     double rate;
+    struct duration idle, longest; /* of sessions */
     bool behind_proxy;
     struct opt_list hosts;
 };
@@ -71,12 +72,16 @@ static void set_limits(struct cli *cli, uint64_t connections)
                  (unsigned long long)files.rlim_cur, (unsigned long long)connections);
 }
 
-static void announce(struct cli *cli, const struct server *s, const struct serve_command *a)
+static void announce(struct cli *cli, struct server *s, const struct serve_command *a)
 {
     struct buf text = BUF_INIT;
+    tare_error none = TARE_ERROR_INIT;
     buf_printf(&text, "http://%s:%u\n", s->at_text, loop_port(s->loop));
+    bool pages = server_login_link(s, &text, &none) == TARE_OK;
     cli_put(cli, &text);
     fflush(cli->out);
+    if (pages) cli_note(cli, "the second line logs a browser in: once, within 10 minutes");
+    if (!pages) cli_note(cli, "without pages: %s", none.text);
     cli_note(cli, "data in %s; tare token new --data %s --scope read,ingest makes a token", a->data, a->data);
     buf_release(&text);
 }
@@ -127,6 +132,8 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
                               .connections = 4096,
                               .per_address = 64,
                               .rate = 1000,
+                              .idle = {INT64_C(1800000000000)},
+                              .longest = {INT64_C(43200000000000)},
                               .hosts = OPT_LIST_INIT};
     const struct opt rows[] = {
         OPT_UINT_IN('p', "port", &a.port, 0, 65535, "listen on this port; 0: any that is free"),
@@ -137,6 +144,10 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
                  "and all clients have its address"),
         OPT_LIST(0, "allow-host", &a.hosts, "<name>",
                  "a name by which clients call this server, beside its address and localhost"),
+        OPT_TIME_IN(0, "session-idle", &a.idle, 1000000, INT64_C(86400000000000),
+                    "a browser that asks for nothing so long is logged out"),
+        OPT_TIME_IN(0, "session-max", &a.longest, 1000000, INT64_C(604800000000000),
+                    "a browser is logged out after this long in any case"),
         OPT_GROUP("limits"),
         OPT_UINT_IN(0, "threads", &a.threads, 1, 64, "threads that answer"),
         OPT_UINT_IN(0, "connections", &a.connections, 1, 65536, "connections at a time"),
@@ -145,7 +156,7 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
         OPT_DOUBLE(0, "rate", &a.rate, 0, 1e9, "requests a second of each token and of each address; 0: no limit"),
         OPT_END,
     };
-    struct server_options o = {.say = say_to_operator, .say_ctx = cli};
+    struct server_options o = {.login = LOGIN_TIMES, .say = say_to_operator, .say_ctx = cli};
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc == 0) rc = check_address(cli, &a, &o.at);
     if (rc == 0) {
@@ -154,6 +165,9 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
         o.connections_max = (unsigned)a.connections;
         o.per_address_max = a.behind_proxy ? 0 : (unsigned)a.per_address;
         o.rate_per_s = a.rate;
+        o.encrypted = a.behind_proxy;
+        o.login.idle_ns = (uint64_t)a.idle.ns;
+        o.login.longest_ns = (uint64_t)a.longest.ns;
         o.hosts = (const char *const *)a.hosts.items;
         o.n_hosts = a.hosts.n;
         rc = serve(cli, &a, &o);

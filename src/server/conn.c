@@ -71,7 +71,7 @@ static void exchange_drop(struct exchange *x)
     arena_release(&x->arena);
     x->arena = (struct arena)ARENA_INIT;
     x->reply.status = 0;
-    x->reply.extra = NULL;
+    x->reply.extra = x->reply.policy = NULL;
     x->body_max = 0;
     x->route = NULL;
     x->scopes = 0;
@@ -194,8 +194,12 @@ static void add_head(struct buf *out, const struct exchange *x, bool keep)
     add_number(out, r->body.len);
     add_literal(out, "\r\nX-Request-Id: ");
     buf_add(out, x->id, EXCHANGE_ID_SIZE - 1);
-    add_literal(out, "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-                     "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n");
+    add_literal(out, "\r\nX-Content-Type-Options: nosniff\r\n");
+    if (r->policy)
+        buf_add_str(out, r->policy);
+    else
+        add_literal(out, "Cache-Control: no-store\r\n"
+                         "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n");
     if (r->extra) buf_add_str(out, r->extra);
     if (!keep) add_literal(out, "Connection: close\r\n");
     if (keep && x->head.http10) add_literal(out, "Connection: keep-alive\r\n");

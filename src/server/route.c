@@ -9,11 +9,18 @@
 
 static const struct steps health, self, openapi;
 
-enum { RUN_BODY_MAX = 8 << 20 };
+enum { RUN_BODY_MAX = 8 << 20, LOGIN_BODY_MAX = 1024 };
 
 /* clang-format off */
 const struct route route_table[] = {
     {METHOD_GET,  "/healthz",          SCOPE_OPEN,   0,            RATE_READ,  &health,    "says ok"},
+    {METHOD_GET,  "/",                 SCOPE_OPEN,   0,            RATE_READ,  &app_page,  "the pages"},
+    {METHOD_GET,  "/login",            SCOPE_OPEN,   0,            RATE_READ,  &app_page,  "takes a login link"},
+    {METHOD_GET,  "/assets/{id}.js",   SCOPE_OPEN,   0,            RATE_READ,  &app_script, "what the pages run"},
+    {METHOD_GET,  "/assets/{id}.css",  SCOPE_OPEN,   0,            RATE_READ,  &app_style, "how the pages look"},
+    {METHOD_GET,  "/api/v1/session",   SCOPE_OPEN,   0,            RATE_READ,  &session_get, "who is logged in"},
+    {METHOD_POST, "/api/v1/session",   SCOPE_OPEN,   LOGIN_BODY_MAX, RATE_WRITE, &session_post, "logs in"},
+    {METHOD_DELETE, "/api/v1/session", SCOPE_OPEN,   0,            RATE_WRITE, &session_delete, "logs out"},
     {METHOD_GET,  "/api/v1/self",      SCOPE_READ,   0,            RATE_READ,  &self,      "about itself"},
     {METHOD_GET,  "/api/v1/runs",      SCOPE_READ,   0,            RATE_READ,  &runs_list, "runs"},
     {METHOD_POST, "/api/v1/runs",      SCOPE_INGEST, RUN_BODY_MAX, RATE_WRITE, &runs_post, "keeps a run"},

@@ -29,4 +29,7 @@ void openapi_write(struct buf *out); /* openapi.c: the table as an OpenAPI 3.1 d
 extern const struct steps runs_list, runs_get, runs_post; /* api_runs.c */
 extern const struct steps series_list, series_get;        /* api_series.c */
 
+extern const struct steps session_get, session_post, session_delete; /* api_session.c */
+extern const struct steps app_page, app_script, app_style;           /* app.c */
+
 #endif

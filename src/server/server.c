@@ -12,6 +12,8 @@
 
 #include "core/file.h"
 #include "core/mem.h"
+#include "report/html.h"
+#include "server/app.h"
 #include "server/route.h"
 
 enum { READERS = 2, WAITING_MAX = 4096 };
@@ -88,23 +90,74 @@ static void refuse_method(struct exchange *x, unsigned allowed)
     x->reply.extra = arena_printf(&x->arena, "Allow: %s\r\n", names);
 }
 
-static void refuse_stranger(struct server *s, struct exchange *x)
+void server_refuse_stranger(struct server *s, struct exchange *x, const char *why)
 {
     if (!address_may(s, x, &s->failed_auth, 'f')) return;
-    reply_problem(x, 401, "a token is needed: Authorization: Bearer ...");
+    reply_problem(x, 401, "%s", why);
     x->reply.extra = "WWW-Authenticate: Bearer realm=\"tare\"\r\n";
+}
+
+/* Cookies know no ports: two servers of one machine would take each other's, but for the port in the name. */
+void server_cookie_name(const struct server *s, char out[32])
+{
+    if (s->options.encrypted)
+        snprintf(out, 32, "__Host-tare_session");
+    else
+        snprintf(out, 32, "tare_session_%u", loop_port(s->loop));
+}
+
+bool server_cookie(const struct server *s, const struct exchange *x, char out[LOGIN_TEXT_SIZE])
+{
+    char name[32];
+    const char *header = http_header(&x->head, "cookie");
+    server_cookie_name(s, name);
+    return header && login_cookie(header, name, out);
+}
+
+/* A session that came of a token ends with it. */
+bool server_login(struct server *s, const struct exchange *x, struct login *out)
+{
+    char text[LOGIN_TEXT_SIZE];
+    if (!server_cookie(s, x, text) || !logins_check(s->logins, text, login_clock(), out)) return false;
+    if (!out->by_token || tokens_stands(s->tokens, out->grant.id)) return true;
+    logins_end(s->logins, text);
+    return false;
+}
+
+/* Browsers send cookies with requests that other sites' pages make. What changes something must say Origin, which was
+ * compared already, and carry a header that no form can send and no other origin may. */
+static bool is_own_page(const struct exchange *x)
+{
+    return is_safe(x->head.method) || (http_header(&x->head, "origin") && http_header(&x->head, "x-tare"));
+}
+
+static bool refuse_page(struct exchange *x)
+{
+    reply_problem(x, 403, "with a session, what changes something needs the headers Origin and X-Tare");
+    return false;
+}
+
+/* By its token, or by its session. False: answered. */
+static bool find_grant(struct server *s, struct exchange *x, struct grant *out)
+{
+    const char *auth = http_header(&x->head, "authorization");
+    struct login session;
+    if (auth && strncasecmp(auth, "Bearer ", 7) == 0 && tokens_check(s->tokens, auth + 7, out)) return true;
+    if (auth || !server_login(s, x, &session)) {
+        server_refuse_stranger(s, x, "a token is needed: Authorization: Bearer ...");
+        return false;
+    }
+    if (!is_own_page(x)) return refuse_page(x);
+    *out = session.grant;
+    return true;
 }
 
 /* False: answered. */
 static bool is_authorized(struct server *s, struct exchange *x)
 {
     struct grant grant;
-    const char *auth = http_header(&x->head, "authorization");
-    if (x->route->scope == SCOPE_OPEN) return true;
-    if (!auth || strncasecmp(auth, "Bearer ", 7) != 0 || !tokens_check(s->tokens, auth + 7, &grant)) {
-        refuse_stranger(s, x);
-        return false;
-    }
+    if (x->route->scope == SCOPE_OPEN) return is_own_page(x) || !http_header(&x->head, "cookie") || refuse_page(x);
+    if (!find_grant(s, x, &grant)) return false;
     x->scopes = grant.scopes;
     memcpy(x->project, grant.project, sizeof x->project);
     static_assert(sizeof grant.id <= sizeof x->who, "an id fits");
@@ -208,6 +261,7 @@ static tare_status open_parts(struct server *s, const char *store, tare_error *e
                                 .times = LOOP_TIMES,
                                 .app = {s, admit, handle}};
     tare_status status = tokens_open(&s->tokens, store, err);
+    if (status == TARE_OK) status = logins_open(&s->logins, &o->login, err);
     if (status == TARE_OK) status = rate_open(&s->rate, err);
     if (status == TARE_OK) status = desk_open(&s->readers, &readers, err);
     if (status == TARE_OK) status = desk_open(&s->writer, &writer, err);
@@ -250,6 +304,17 @@ tare_status server_open(struct server **out, const struct server_options *o, tar
     return TARE_OK;
 }
 
+/* Behind the #: browsers send it nowhere, so it is in no log and in no Referer. */
+tare_status server_login_link(struct server *s, struct buf *out, tare_error *err)
+{
+    char once[LOGIN_TEXT_SIZE];
+    if (!app_is_built()) return error_set(err, TARE_UNSUPPORTED, "%s", HTML_MISSING);
+    tare_status status = logins_link(s->logins, login_clock(), once, err);
+    if (status == TARE_OK)
+        buf_printf(out, "http://%s:%u/login#once=%s\n", s->at_text, loop_port(s->loop), once);
+    return status == TARE_OK ? buf_status(out, err) : status;
+}
+
 void server_stop(struct server *s)
 {
     loop_stop(s->loop);
@@ -264,5 +329,6 @@ void server_close(struct server *s)
     desk_close(s->writer);
     rate_close(s->rate);
     tokens_close(s->tokens);
+    logins_close(s->logins);
     mem_free(s);
 }

@@ -8,6 +8,7 @@
 #include "server/desk.h"
 #include "server/loop.h"
 #include "server/rate.h"
+#include "server/login.h"
 #include "server/token.h"
 
 #define SERVER_PORT 8321
@@ -20,6 +21,8 @@ struct server_options {
     double rate_per_s;        /* of each token and each address; 0: no limit */
     const char *const *hosts; /* names that Host may have beside the address itself and localhost */
     size_t n_hosts;
+    struct login_times login;
+    bool encrypted; /* browsers reach it by https only, here or at a proxy: cookies say so */
     void (*say)(void *ctx, const char *text);
     void *say_ctx;
 };
@@ -28,6 +31,7 @@ struct server {
     struct server_options options;
     struct loop *loop;
     struct tokens *tokens;
+    struct logins *logins;
     struct rate *rate;
     struct desk *readers, *writer;
     struct rate_limit limit, failed_auth;
@@ -42,7 +46,19 @@ tare_status server_data_dir(const char *path, bool make, tare_error *err);
 tare_status server_store_path(const char *data, struct buf *out, tare_error *err);
 
 tare_status server_open(struct server **out, const struct server_options *o, tare_error *err);
+/* A link by which whoever sees it first logs in, once; TARE_UNSUPPORTED: built without the pages. */
+tare_status server_login_link(struct server *s, struct buf *out, tare_error *err);
 void server_stop(struct server *s);  /* what is under way is answered */
 void server_close(struct server *s); /* NULL is fine */
+
+/* ---- for handlers ---- */
+
+/* Who asks by a cookie; false: nobody. */
+bool server_login(struct server *s, const struct exchange *x, struct login *out);
+/* The session's text in the cookie of x. */
+bool server_cookie(const struct server *s, const struct exchange *x, char out[LOGIN_TEXT_SIZE]);
+void server_cookie_name(const struct server *s, char out[32]);
+/* 401, and 429 where one address is wrong too often. */
+void server_refuse_stranger(struct server *s, struct exchange *x, const char *why);
 
 #endif

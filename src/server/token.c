@@ -55,7 +55,7 @@ void scopes_print(unsigned scopes, char separator, char out[TOKEN_SCOPES_SIZE])
 
 /* ---- making one ---- */
 
-static tare_status random_hex(char *out, size_t digits, tare_error *err)
+tare_status token_random(char *out, size_t digits, tare_error *err)
 {
     unsigned char bytes[TOKEN_SECRET_LEN / 2];
     size_t n = digits / 2;
@@ -68,8 +68,8 @@ static tare_status random_hex(char *out, size_t digits, tare_error *err)
 tare_status token_new(struct store *s, const struct token_wish *wish, char text[TOKEN_SIZE], tare_error *err)
 {
     char id[TOKEN_ID_LEN + 1], secret[TOKEN_SECRET_LEN + 1], scopes[TOKEN_SCOPES_SIZE];
-    tare_status status = random_hex(id, TOKEN_ID_LEN, err);
-    if (status == TARE_OK) status = random_hex(secret, TOKEN_SECRET_LEN, err);
+    tare_status status = token_random(id, TOKEN_ID_LEN, err);
+    if (status == TARE_OK) status = token_random(secret, TOKEN_SECRET_LEN, err);
     if (status != TARE_OK) return status;
     scopes_print(wish->scopes, '-', scopes);
     snprintf(text, TOKEN_SIZE, "tare_%s_%s_%s", scopes, id, secret);
@@ -214,6 +214,12 @@ static bool find(struct tokens *t, const char *id, struct known_token *out)
     return found;
 }
 
+/* Neither revoked nor expired. */
+static bool stands(const struct known_token *k)
+{
+    return !k->revoked && (!k->expires_ms || (int64_t)(clock_unix_ns() / 1000000) < k->expires_ms);
+}
+
 bool tokens_check(struct tokens *t, const char *text, struct grant *out)
 {
     struct known_token k;
@@ -226,8 +232,14 @@ bool tokens_check(struct tokens *t, const char *text, struct grant *out)
         if (!find(t, id, &k)) return false;
     }
     SHA256((const unsigned char *)text, strlen(text), hash);
-    if (CRYPTO_memcmp(hash, k.hash, sizeof hash) != 0 || k.revoked) return false;
-    if (k.expires_ms && (int64_t)(clock_unix_ns() / 1000000) >= k.expires_ms) return false;
+    if (CRYPTO_memcmp(hash, k.hash, sizeof hash) != 0 || !stands(&k)) return false;
     *out = k.grant;
     return true;
+}
+
+bool tokens_stands(struct tokens *t, const char *id)
+{
+    struct known_token k;
+    look_again_if_due(t);
+    return find(t, id, &k) && stands(&k);
 }

@@ -37,6 +37,9 @@ struct token_wish {
     int64_t lives_ms;           /* 0: for ever */
 };
 
+/* Digits of the kernel's random numbers in hex, an even number of at most TOKEN_SECRET_LEN, and a NUL. */
+tare_status token_random(char *out, size_t digits, tare_error *err);
+
 /* Make one and keep its hash. `text` is the only copy of it there will be. */
 tare_status token_new(struct store *s, const struct token_wish *wish, char text[TOKEN_SIZE], tare_error *err);
 
@@ -50,5 +53,7 @@ tare_status tokens_open(struct tokens **out, const char *store, tare_error *err)
 void tokens_close(struct tokens *t);
 /* False: no such token, or it is expired or revoked. Any thread. */
 bool tokens_check(struct tokens *t, const char *text, struct grant *out);
+/* The same for a token that was checked before, by its id. */
+bool tokens_stands(struct tokens *t, const char *id);
 
 #endif

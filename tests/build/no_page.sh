@@ -25,7 +25,7 @@ refuses()
 }
 says_why() { "$bare" report --html "$TMPDIR/out.html" tests/web/data/sweep.json 2>&1 | grep -q 'node and npm'; }
 runs_nothing() { ! "$bare" bench --html "$TMPDIR/out.html" -- touch "$TMPDIR/ran" && [ ! -e "$TMPDIR/ran" ]; }
-make_leaves_it_out() { make -n NODE= O="$TMPDIR/o" "$TMPDIR/o/obj/page.gz" | grep -v npm | grep -q page.gz; }
+make_leaves_it_out() { make -n NODE= O="$TMPDIR/o" "$TMPDIR/o/obj/pages/page.html.gz" | grep -v npm | grep -q page.html.gz; }
 
 check "it links" link_without_page
 check "reports are printed" "$bare" report tests/web/data/sweep.json

@@ -2,11 +2,12 @@
 // browser.mjs - what the browser tests share: pages made by the real binary or by filling the built viewer, opened in
 // headless Chromium. A page that asks for anything over the network, or writes an error to the console, fails its test.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 export const root = process.env.TARE_SRC ?? dirname(dirname(dirname(fileURLToPath(import.meta.url))));
@@ -112,17 +113,15 @@ async function launched() {
   return browser;
 }
 
-/** Everything a quiet page never does. */
-function watch(page, file) {
+/** Everything a quiet page never does. `isOwn`: what it may ask for. */
+function watch(page, isOwn) {
   const bad = [];
-  const own = pathToFileURL(file).href;
   page.on("console", (m) => ["error", "warning"].includes(m.type()) && bad.push(`console: ${m.text()}`));
   page.on("pageerror", (e) => bad.push(`error: ${e.message}`));
   page.on("dialog", (d) => (bad.push(`dialog: ${d.message()}`), d.dismiss()));
   page.on(
     "request",
-    (r) =>
-      r.url().split("#")[0] !== own && !/^(blob|data):/.test(r.url()) && bad.push(`request: ${r.url().slice(0, 200)}`),
+    (r) => !isOwn(r.url()) && !/^(blob|data):/.test(r.url()) && bad.push(`request: ${r.url().slice(0, 200)}`),
   );
   return bad;
 }
@@ -155,7 +154,8 @@ async function leaveTab(page, good) {
  * the test does is bound to make noise, and it looks at that itself). */
 export async function withPage(file, use, options = {}) {
   const page = await openTab(options);
-  const bad = watch(page, file);
+  const own = pathToFileURL(file).href;
+  const bad = watch(page, (url) => url.split("#")[0] === own);
   let good = false;
   try {
     await page.goto(pathToFileURL(file).href + (options.hash ? `#${options.hash}` : ""));
@@ -165,6 +165,50 @@ export async function withPage(file, use, options = {}) {
     good = true;
   } finally {
     await leaveTab(page, good);
+  }
+}
+
+// ---- a server ----
+
+/** `tare serve` on a free port, with its data in a folder of its own. */
+export async function serve(name, ...options) {
+  const data = join(scratch, name);
+  const child = spawn(tare, ["serve", "--port", "0", "--data", data, ...options], { stdio: ["ignore", "pipe", "ignore"] });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const url = (await lines.next()).value;
+  const link = (await lines.next()).value;
+  assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/);
+  const token = (scope) => run("token", "new", "--scope", scope, "--data", data).trim();
+  const post = async (document) => {
+    const reply = await fetch(`${url}/api/v1/runs`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${writer}`, "Content-Type": "application/json" },
+      body: JSON.stringify(document),
+    });
+    assert.equal(reply.status, 201, await reply.text());
+  };
+  const writer = token("ingest");
+  return { url, link, data, token, post, stop: () => new Promise((done) => child.once("exit", done).kill("SIGTERM") || done()) };
+}
+
+/** A browser with no cookies at an address of the server; afterwards it must have asked nobody else, and been quiet.
+ * options: as withPage(). */
+export async function withApp(url, use, options = {}) {
+  const context = await (await launched()).newContext({
+    acceptDownloads: true,
+    reducedMotion: "reduce",
+    colorScheme: options.theme ?? "light",
+    viewport: { width: options.width ?? 1280, height: options.height ?? 900 },
+  });
+  const page = await context.newPage();
+  const bad = watch(page, (asked) => new URL(asked).origin === new URL(url).origin);
+  try {
+    await page.goto(url);
+    await page.waitForSelector("main h1");
+    await use(page, bad);
+    if (!options.noisy) assert.deepEqual(bad, []);
+  } finally {
+    await context.close();
   }
 }
 

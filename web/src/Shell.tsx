@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shell.tsx - the page around the parts: its head, the choice of document, navigation, keys. Knows the table of parts
-// and no part.
+// and no part. The pages of the server (app/) show documents by the same Document.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Item, Page, RunDocument } from "./data/page";
 import { type Section, sectionsOf } from "./sections";
@@ -55,7 +55,7 @@ function Tabs(props: { page: Page; at: number; onPick: (i: number) => void }) {
   );
 }
 
-function ThemeButton() {
+export function ThemeButton() {
   useColours();
   const next = currentTheme() === "dark" ? "light" : "dark";
   return (
@@ -99,7 +99,7 @@ function useWhere(list: Section[]): string | undefined {
 }
 
 /** Paper cannot be clicked: what is folded is unfolded for it. */
-function useUnfoldedPrint(): void {
+export function useUnfoldedPrint(): void {
   useEffect(() => {
     let opened: HTMLDetailsElement[] = [];
     const before = () => {
@@ -143,11 +143,11 @@ const KEY_HELP: [string, string][] = [
   ["?", "these keys"],
 ];
 
-function KeyHelp(props: { onClose: () => void }) {
+export function KeyHelp(props: { keys: [string, string][]; onClose: () => void }) {
   return (
     <div class="help" role="dialog" aria-label="Keys" aria-modal="false">
       <dl>
-        {KEY_HELP.map(([key, what]) => (
+        {props.keys.map(([key, what]) => (
           <div>
             <dt>
               <kbd>{key}</kbd>
@@ -168,7 +168,7 @@ function step(list: Section[], by: number): void {
   if (to) goTo(to.id);
 }
 
-const typing = (e: KeyboardEvent): boolean => {
+export const typing = (e: KeyboardEvent): boolean => {
   const el = e.target as HTMLElement;
   return (
     e.ctrlKey ||
@@ -229,6 +229,36 @@ function Foot(props: { page: Page }) {
   );
 }
 
+export function Skip() {
+  return (
+    <a
+      class="skip"
+      href="#content"
+      onClick={(e) => {
+        e.preventDefault();
+        document.getElementById("content")?.focus();
+      }}
+    >
+      Skip to content
+    </a>
+  );
+}
+
+/** One document whole: its parts, and the way to each. */
+export function Document(props: { item: Item; page: Page }) {
+  const { item, page } = props;
+  const list = useMemo(() => sectionsOf(item, page), [item, page]);
+  return (
+    <div class="columns">
+      <Contents list={list} />
+      <div>
+        <Parts list={list} item={item} page={page} />
+        {list.length === 0 && <p class="empty">This viewer has no part that shows a document of this kind.</p>}
+      </div>
+    </div>
+  );
+}
+
 export function Shell(props: { page: Page }) {
   const { page } = props;
   const [chosen, setChosen] = useView("item", "0");
@@ -246,16 +276,7 @@ export function Shell(props: { page: Page }) {
   const heading = page.items.length > 1 ? (page.title ?? itemTitle(item)) : itemTitle(item);
   return (
     <>
-      <a
-        class="skip"
-        href="#content"
-        onClick={(e) => {
-          e.preventDefault();
-          document.getElementById("content")?.focus();
-        }}
-      >
-        Skip to content
-      </a>
+      <Skip />
       <header>
         <div>
           <h1>{shown(heading, 120)}</h1>
@@ -264,15 +285,11 @@ export function Shell(props: { page: Page }) {
         <ThemeButton />
       </header>
       <Tabs page={page} at={at} onPick={(i) => setChosen(String(i))} />
-      <div class="columns">
-        <Contents list={list} />
-        <main id="content" tabIndex={-1} key={at}>
-          <Parts list={list} item={item} page={page} />
-          {list.length === 0 && <p class="empty">This viewer has no part that shows a document of this kind.</p>}
-        </main>
-      </div>
+      <main id="content" tabIndex={-1} key={at}>
+        <Document item={item} page={page} />
+      </main>
       <Foot page={page} />
-      {help && <KeyHelp onClose={() => setHelp(false)} />}
+      {help && <KeyHelp keys={KEY_HELP} onClose={() => setHelp(false)} />}
     </>
   );
 }

@@ -26,6 +26,14 @@ export function writeView(key: string, value: string | undefined): void {
   for (const tell of watchers) tell();
 }
 
+/** The address of a view with these keys and no others, but for the colours that were chosen. */
+export function viewLink(keys: Record<string, string | undefined>): string {
+  const theme = readView("theme");
+  const view: View = new Map(Object.entries(keys).filter((e): e is [string, string] => !!e[1]));
+  if (theme) view.set("theme", theme);
+  return `#${viewText(view)}`;
+}
+
 // Unit tests have no window.
 if (typeof window !== "undefined") window.addEventListener("hashchange", () => watchers.forEach((tell) => tell()));
 
