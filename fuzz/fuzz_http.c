@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * fuzz_http.c - any bytes as requests of HTTP/1.1. However they are cut, the same requests come out: methods, targets,
  * headers and bodies; what is refused is refused. Limits hold, texts end, nothing beyond the bytes is read. The query
- * is decoded or refused, and a path is at most one route. */
+ * is decoded or refused, a path is at most one route, and a cookie has a session's form or is none. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +36,10 @@ static void say_head(struct reader *r)
     must(!(h->chunked && h->http10));
     buf_printf(&r->said, "\n<%s %s?%s %s %d%d%d %llu>", http_method_name(h->method), h->path, h->query,
                h->host, h->http10, h->keep_alive, h->chunked, (unsigned long long)h->length);
+    char session[LOGIN_TEXT_SIZE];
+    const char *cookie = http_header(h, "cookie");
+    if (cookie && login_cookie(cookie, "tare_session", session))
+        must(strlen(session) == LOGIN_TEXT_SIZE - 1 && strstr(cookie, session));
     for (unsigned i = 0; i < h->n_headers; i++) {
         const char *name = h->text + h->headers[i].name, *value = h->text + h->headers[i].value;
         must(*name && http_header(h, name));

@@ -87,18 +87,19 @@ static void log_in(struct server *s, struct exchange *x)
     const char *once = json_string_value(json_object_get(body, "once"));
     const char *token = json_string_value(json_object_get(body, "token"));
     if (!body || (!once) == (!token)) {
-        reply_problem(x, 400, "the body is {\"token\": \"tare_...\"}, or {\"once\": \"...\"} of a login link");
+        reply_problem(x, 400,
+                      "the body is {\"token\": \"tare_...\"}, or {\"once\": \"...\"} of a login link");
     } else if (once ? take_link(s, once, &a) : tokens_check(s->tokens, token, &a.grant)) {
         a.by_token = token != NULL;
         begin_session(s, x, &a);
     } else {
-        server_refuse_stranger(s, x,
-                               once ? "this login link was used already, or is too old" : "there is no such token");
+        server_refuse_stranger(
+            s, x, once ? "this login link was used already, or is too old" : "there is no such token");
     }
     json_decref(body);
 }
 
-const struct steps session_post = {.now = log_in};
+const struct steps session_post = {.now = log_in, .replies = "201,401"};
 
 /* ---- out ---- */
 
@@ -112,4 +113,4 @@ static void log_out(struct server *s, struct exchange *x)
     x->reply.extra = arena_str(&x->arena, line);
 }
 
-const struct steps session_delete = {.now = log_out};
+const struct steps session_delete = {.now = log_out, .replies = "204"};

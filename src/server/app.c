@@ -71,11 +71,12 @@ static void send_file(struct exchange *x, int which, const char *policy)
 static void send_page(struct server *s, struct exchange *x)
 {
     (void)s;
-    send_file(x, APP_PAGE,
-              "Cache-Control: no-cache\r\n"
-              "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-              "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
-              "Cross-Origin-Opener-Policy: same-origin\r\nReferrer-Policy: no-referrer\r\n");
+    send_file(
+        x, APP_PAGE,
+        "Cache-Control: no-cache\r\n"
+        "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
+        "Cross-Origin-Opener-Policy: same-origin\r\nReferrer-Policy: no-referrer\r\n");
 }
 
 static void send_script(struct server *s, struct exchange *x)
@@ -90,4 +91,6 @@ static void send_style(struct server *s, struct exchange *x)
     send_file(x, APP_STYLE, FOR_EVER NOTHING);
 }
 
-const struct steps app_page = {.now = send_page}, app_script = {.now = send_script}, app_style = {.now = send_style};
+const struct steps app_page = {.now = send_page, .type = "text/html", .replies = "200,304,501"};
+const struct steps app_script = {.now = send_script, .type = "text/javascript", .replies = "200,304,501"};
+const struct steps app_style = {.now = send_style, .type = "text/css", .replies = "200,304,501"};

@@ -20,7 +20,8 @@ struct reply {
     const char *type; /* of the body: a literal */
     const char
         *extra; /* more header lines, each with its CRLF; in the exchange's arena, or a literal; NULL: none */
-    const char *policy; /* its Cache-Control and Content-Security-Policy, as `extra`; NULL: never kept, may do nothing */
+    const char *
+        policy; /* its Cache-Control and Content-Security-Policy, as `extra`; NULL: never kept, may do nothing */
     struct buf body;
 };
 

@@ -101,7 +101,7 @@ static struct kept_login *place(struct logins *s)
 }
 
 tare_status logins_begin(struct logins *s, const struct login *as, char cookie[LOGIN_TEXT_SIZE],
-                           tare_error *err)
+                         tare_error *err)
 {
     tare_status status = token_random(cookie, TOKEN_SECRET_LEN, err);
     if (status != TARE_OK) return status;

@@ -28,7 +28,7 @@ struct login {
 struct logins;
 tare_status logins_open(struct logins **out, const struct login_times *times, tare_error *err);
 void logins_close(struct logins *s); /* NULL is fine */
-uint64_t login_clock(void);            /* goes on while the machine sleeps, and never steps */
+uint64_t login_clock(void);          /* goes on while the machine sleeps, and never steps */
 
 /* The secret of the one login link; one made before is none any more. */
 tare_status logins_link(struct logins *s, uint64_t now_ns, char once[LOGIN_TEXT_SIZE], tare_error *err);
@@ -37,7 +37,7 @@ bool logins_redeem(struct logins *s, const char *once, uint64_t now_ns);
 
 /* `cookie` is the only copy there will be. Where LOGINS_MAX are open the one that waited longest ends. */
 tare_status logins_begin(struct logins *s, const struct login *as, char cookie[LOGIN_TEXT_SIZE],
-                           tare_error *err);
+                         tare_error *err);
 /* False: there is none, or its time is over. True: it was used now. Any thread. */
 bool logins_check(struct logins *s, const char *cookie, uint64_t now_ns, struct login *out);
 bool logins_end(struct logins *s, const char *cookie); /* false: there was none */

@@ -156,7 +156,8 @@ static bool find_grant(struct server *s, struct exchange *x, struct grant *out)
 static bool is_authorized(struct server *s, struct exchange *x)
 {
     struct grant grant;
-    if (x->route->scope == SCOPE_OPEN) return is_own_page(x) || !http_header(&x->head, "cookie") || refuse_page(x);
+    if (x->route->scope == SCOPE_OPEN)
+        return is_own_page(x) || !http_header(&x->head, "cookie") || refuse_page(x);
     if (!find_grant(s, x, &grant)) return false;
     x->scopes = grant.scopes;
     memcpy(x->project, grant.project, sizeof x->project);

@@ -98,7 +98,7 @@ test("a session that ends asks for a login, and goes on where it was", async () 
         await page.getByText("The session has ended").waitFor(); // the page asks by itself
         assert.match(page.url(), /#page=self$/);
         await logIn(page, secret);
-        await page.waitForSelector("main h1:text('Server')");
+        await page.waitForSelector("nav.menu");
       },
       { noisy: true },
     );
