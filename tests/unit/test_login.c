@@ -42,7 +42,8 @@ static void a_link_works_once_and_in_time(void **state)
 static void sessions_end_by_idleness_and_by_age(void **state)
 {
     struct logins *l = open_with(10, 25, 5);
-    struct login as = {.grant = {.scopes = SCOPE_READ, .id = "abc", .project = "p"}, .began_ns = 100 * S}, got;
+    struct login as = {.grant = {.scopes = SCOPE_READ, .id = "abc", .project = "p"}, .began_ns = 100 * S},
+                 got;
     char cookie[LOGIN_TEXT_SIZE], other[LOGIN_TEXT_SIZE];
     assert_int_equal(logins_begin(l, &as, cookie, NULL), TARE_OK);
     assert_int_equal(logins_begin(l, &as, other, NULL), TARE_OK);
@@ -77,9 +78,11 @@ static void too_many_end_the_one_that_waited_longest(void **state)
     struct login got;
     static char cookies[LOGINS_MAX + 1][LOGIN_TEXT_SIZE];
     for (uint64_t i = 0; i < LOGINS_MAX; i++)
-        assert_int_equal(logins_begin(l, &(struct login){.began_ns = (i + 1) * S}, cookies[i], NULL), TARE_OK);
+        assert_int_equal(logins_begin(l, &(struct login){.began_ns = (i + 1) * S}, cookies[i], NULL),
+                         TARE_OK);
     assert_true(logins_check(l, cookies[0], 1000 * S, &got)); /* now the second waited longest */
-    assert_int_equal(logins_begin(l, &(struct login){.began_ns = 1001 * S}, cookies[LOGINS_MAX], NULL), TARE_OK);
+    assert_int_equal(logins_begin(l, &(struct login){.began_ns = 1001 * S}, cookies[LOGINS_MAX], NULL),
+                     TARE_OK);
     assert_false(logins_check(l, cookies[1], 1002 * S, &got));
     for (size_t i = 0; i <= LOGINS_MAX; i++)
         if (i != 1) assert_true(logins_check(l, cookies[i], 1002 * S, &got));
