@@ -22,7 +22,7 @@ from tare import _tune_data_kept as kept
 from tare import _tune_data_run as run
 from tare import _tune_data_same as same
 from tare._tune import DataOptimizationConfig, ProfilingConfig, Tuned, confirm, pss_bytes, setting
-from tare._tune_data_cache import Cached, not_by_index, not_kept, usable_memory
+from tare._tune_data_cache import keeper, usable_memory, way_to_keep
 from tare._tune_data_watch import Watch, _batches
 from tare._unknown import Unknown, known
 
@@ -80,7 +80,7 @@ class DataLoadingOptimizer:
         settings, now = _as_it_is(loader)
         plan = {**now, **plan}
         if plan.get("cache"):
-            settings["dataset"] = Cached(settings["dataset"]).fill()
+            settings["dataset"] = keeper(settings["dataset"], plan["cache"]).fill()
         out = run.make(settings, {name: value for name, value in plan.items() if name != "cache"})
         out.plan = plan
         return out
@@ -402,15 +402,15 @@ class _Task:
     def _add_cache(self, costs: run.Costs, habits: same.Habits) -> str | None:
         """Read once, in this process: what is forked later has it in the same memory."""
         dataset, each = self.settings["dataset"], statistics.mean(costs.each)
-        why = not_by_index(dataset, self.config) or not_kept(dataset, habits, costs.bytes * costs.batches / max(1, costs.samples), self.config)
-        if why:
+        how, why = way_to_keep(dataset, habits, _few(self._batches()), self.config)
+        if how is None:
             return f"samples cannot be kept: {why}"
         if each * len(dataset) > 0.2 * self.budget:
             return f"reading all {len(dataset)} samples once would take {each * len(dataset):.0f} s of a budget of {self.budget:g} s"
         if not self.wishes.explain:
             self.wishes.say("reading all samples once")
-            self.kept = Cached(dataset).fill()
-        self.more["cache"] = [[None, "memory"], 0]
+            self.kept = keeper(dataset, how).fill()
+        self.more["cache"] = [[None, how], 0]
         return None
 
     def _add_pinning(self, costs: run.Costs, habits: same.Habits) -> str | None:

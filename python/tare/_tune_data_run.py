@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Iterable, Iterator
 
 from tare._tune import cpu_seconds, queued_seconds
-from tare._tune_data_cache import Cached
+from tare._tune_data_cache import keeper
 from tare._tune_data_same import close, shallow, size_of
 from tare._tune_data_watch import in_parts
 
@@ -178,7 +178,7 @@ def make(settings: dict[str, Any], plan: dict[str, Any], timeout: float = 0, wat
     kind = in_parts if watched else lambda cls: cls
     own.update({name: plan[name] for name in ("batch_size", "pin_memory") if name in plan and own.get("batch_sampler") is None})
     if plan.get("cache"):
-        own["dataset"] = Cached(own["dataset"])
+        own["dataset"] = keeper(own["dataset"], plan["cache"])
     if not has_torch():
         return kind(Plain)(**own, num_threads=workers, prefetch_factor=plan.get("depth") or 2)
     from torch.utils.data import DataLoader

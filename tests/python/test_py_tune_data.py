@@ -611,6 +611,79 @@ def test_samples_are_kept_only_where_that_is_right():
     assert limited.optimize_dataset(big) is big and "bytes are more" in limited.result.reasons[0]
 
 
+class Compose:
+    def __init__(self, *transforms):
+        self.transforms = list(transforms)
+
+    def __call__(self, value):
+        for transform in self.transforms:
+            value = transform(value)
+        return value
+
+
+def _costly(x):
+    time.sleep(0.002)
+    return x * 2
+
+
+def _noise(x):
+    return x + random.random()
+
+
+def _shift(x):
+    return x + 1
+
+
+class Augmented(list):
+    """Costly and always the same, then random, then the same again."""
+
+    form = staticmethod(lambda x, i: (x, i))
+
+    def __init__(self, *transforms):
+        super().__init__(range(23))
+        self.transform = Compose(*transforms or (_costly, _shift, _noise, _shift))
+
+    def __getitem__(self, i):
+        return self.form(self.transform(numpy.full(8, float(super().__getitem__(i)))), i)
+
+
+def test_samples_are_kept_up_to_the_first_random_function():
+    """Two of the four functions; the numbers that are drawn stay those that would have been, in tuples, dicts, lists and bare samples."""
+    for form in (lambda x, i: (x, i), lambda x, i: {"x": x, "i": i}, lambda x, i: [i, x], lambda x, i: x):
+        dataset = Augmented()
+        dataset.form = form
+        opt = data.DataLoadingOptimizer(quick(budget_s=30))
+        kept = opt.optimize_dataset(dataset)
+        assert opt.result.plan == {"cache": "prefix-2"} and opt.result.verdict == "confirmed", str(opt.result)
+        for i in (3, 3, 22):
+            random.seed(i)
+            plain = dataset[i]
+            random.seed(i)
+            assert same.first_difference(plain, kept[i]) is None
+        assert same.first_difference(kept[3], kept[3]) is not None, "what is random stays so"
+
+
+def test_what_hides_its_transform_is_not_kept():
+    for form, why in ((lambda x, i: (x.sum(), i), "does not hold"), (lambda x, i: (x, x), "does not hold"), (lambda x, i: (x, random.random()), "before any")):
+        dataset = Augmented()
+        dataset.form = form
+        opt = data.DataLoadingOptimizer(quick())
+        assert opt.optimize_dataset(dataset) is dataset
+        assert opt.result.verdict == "refused" and why in opt.result.reasons[0], opt.result.reasons
+    hidden = Augmented(_costly, _noise)
+    hidden.form = lambda x, i: (x, float(x[0]))  # beside the sample, what the random function gave: kept, it would be of another drawing
+    opt = data.DataLoadingOptimizer(quick())
+    assert opt.optimize_dataset(hidden) is hidden and opt.result.verdict == "different_data", str(opt.result)
+
+
+@needs_torch
+def test_a_prefix_is_kept_in_a_loader():
+    loader = DataLoader(Augmented(), batch_size=4)
+    out = data.DataLoadingOptimizer(quick()).apply(loader, {"cache": "prefix-2"})
+    found = [same.difference(loader, made) for made in (out, data.DataLoadingOptimizer(quick()).apply(DataLoader(Augmented(_shift), batch_size=4), {"cache": "prefix-0"}))]
+    assert found[0] is None and found[1] is not None, found
+
+
 def test_without_torch_sequences_and_arrays_load():
     code = """
 import sys; sys.modules["torch"] = None

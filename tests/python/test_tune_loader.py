@@ -214,6 +214,14 @@ def test_more_settings_are_only_tried_where_they_may_be(monkeypatch):
 
     assert any("draw random numbers" in why for why in task(DataLoader(Random(range(64)), batch_size=4), only=("cache",)).left)
 
+    class Augmented(list):
+        transform = staticmethod(lambda x: x + torch.rand(3))
+
+        def __getitem__(self, i):
+            return self.transform(torch.ones(3)), i
+
+    assert task(DataLoader(Augmented(range(64)), batch_size=4), only=("cache",)).more == {"cache": [[None, "prefix-0"], 0]}
+
 
 @needs_torch
 def test_plans_are_named_and_applied_as_they_were_proved():
