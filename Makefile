@@ -94,6 +94,9 @@ TSAN_BUILT := $(filter $(TSAN_TESTS:%=$(O)/tests/%),$(TESTS))
 PKGS      := jansson libzstd yaml-0.1 zlib libcrypto sqlite3
 # Only its header: loaded where an alert is posted, and nowhere else.
 LOADED    := libcurl
+# Only its header, where there is one: loaded by `tare serve --db`, which says so where it was built without.
+LIBPQ     := $(shell $(PKG_CONFIG) --exists libpq 2>/dev/null && $(PKG_CONFIG) --cflags libpq)
+LIBPQ     := $(LIBPQ:-I%=-isystem %)
 PKG_FLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) $(LOADED) 2>/dev/null)
 PKG_LIBS  := $(shell $(PKG_CONFIG) --libs $(PKGS) $(filter libllhttp,$(LLHTTP:system=libllhttp)) 2>/dev/null)
 MISSING   := $(shell for p in $(PKGS) $(LOADED); do $(PKG_CONFIG) --exists $$p 2>/dev/null || echo $$p; done)
@@ -114,6 +117,7 @@ parts:
 	with zlib 'compressed .npz inputs, .gz files of torch.profiler'; with libcrypto 'hashes of models'; with sqlite3 'the history'; \
 	with libcurl 'web hooks'; \
 	with cmocka 'unit tests'; \
+	printf '  %s\n' '$(if $(LIBPQ),with    libpq: PostgreSQL for tare serve,without libpq: no PostgreSQL for tare serve (make deps))'; \
 	printf '  %s\n' '$(if $(LLHTTP),with    llhttp: tare serve,without llhttp: no tare serve (make deps))'; \
 	tool $(CLANG) 'make fuzz'; tool $(CLANG_TIDY) 'make tidy'; tool npm 'report page (--html)'
 
@@ -150,6 +154,12 @@ $(O)/obj/%.o: %.c $(O)/obj/flags
 # What our own sources may not call; the gate to malloc must, and tests may.
 $(O)/obj/src/%.o $(O)/obj/gpu/%.o: BANNED = -include core/banned.h
 $(O)/obj/src/core/mem.o: BANNED =
+
+$(O)/obj/libpq: FORCE
+	@mkdir -p $(@D)
+	@echo '$(LIBPQ)' | cmp -s - $@ || echo '$(LIBPQ)' >$@
+$(O)/obj/src/store/postgres_conn.o: $(O)/obj/libpq
+$(O)/obj/src/store/postgres_conn.o build/tidy/src/store/postgres_conn.ok: CPPFLAGS += $(if $(LIBPQ),-DWITH_LIBPQ $(LIBPQ))
 
 $(O)/obj/src/http/http_parse.o: $(O)/obj/llhttp
 $(O)/obj/src/http/http_parse.o build/tidy/src/http/http_parse.ok: CPPFLAGS += $(if $(LLHTTP),-DWITH_LLHTTP -isystem $(LLHTTP_DIR))

@@ -55,7 +55,7 @@ const int db_schema_version = SCHEMA_VERSION;
     "SELECT id, kind, created, subject, sha256, runtime, host, hostname, git_commit, git_branch," \
     " git_dirty, created_ms, cases, bytes," \
     " (SELECT group_concat(name, ',') FROM (SELECT 'baseline:' || name AS name FROM baseline" \
-    "   WHERE baseline.run = run.seq UNION ALL SELECT name FROM tag WHERE tag.run = run.seq))" \
+    "   WHERE baseline.run = run.seq UNION ALL SELECT name FROM tag WHERE tag.run = run.seq) AS mark)" \
     " FROM run WHERE (?1 IS NULL OR subject = ?1) AND (?2 IS NULL OR host = ?2 OR hostname = ?2)" \
     " AND (?3 IS NULL OR EXISTS (SELECT 1 FROM tag WHERE tag.run = run.seq AND tag.name = ?3)" \
     "  OR EXISTS (SELECT 1 FROM baseline WHERE baseline.run = run.seq" \

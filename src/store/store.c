@@ -11,9 +11,14 @@
 #include "core/map.h"
 #include "core/mem.h"
 
+bool store_is_url(const char *where)
+{
+    return strncmp(where, "postgresql://", 13) == 0 || strncmp(where, "postgres://", 11) == 0;
+}
+
 tare_status store_open(struct store **out, const char *where, const struct store_options *o, tare_error *err)
 {
-    return store_sqlite.open(out, where, o, err);
+    return (store_is_url(where) ? &store_postgres : &store_sqlite)->open(out, where, o, err);
 }
 
 void store_close(struct store *s)

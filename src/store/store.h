@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * store.h - the history: run documents kept whole, and beside them the numbers of each case by name, so
  * that a question about a hundred runs reads no document. One interface; a backend is a row of store_ops
- * (sqlite.c; tests/unit/test_store.c takes any). Judges nothing and never changes a document.
+ * (sqlite.c, postgres.c; tests/unit/test_store.c takes any). Judges nothing and never changes a document.
  *
  *     struct store *s;
  *     if (store_open(&s, "tare-results/history.db", &(struct store_options){.create = true}, err) < 0) ...
@@ -179,14 +179,16 @@ struct store { /* a backend's own struct begins with it */
     void *packer; /* of store.c: what compresses documents, made once */
 };
 
-extern const struct store_ops store_sqlite;
+extern const struct store_ops store_sqlite, store_postgres;
 
 /* ---- for everyone ---- */
 
-/* TARE_INVALID where there is none and `create` is not set; TARE_FORMAT when it is damaged, something else
+/* `where`: a file, or the address of a PostgreSQL database (postgresql://..), whose password no message tells.
+ * TARE_INVALID where there is none and `create` is not set; TARE_FORMAT when it is damaged, something else
  * or of a newer version; TARE_BUSY when another process holds it for longer than `wait_ms`. */
 tare_status store_open(struct store **out, const char *where, const struct store_options *o, tare_error *err);
 void store_close(struct store *s); /* may be NULL */
+bool store_is_url(const char *where);
 
 /* Keep a run. One that is there already (by id) is left as it is: *added is false then. */
 tare_status store_add_run(struct store *s, const struct run *run, const struct store_context *c, bool *added,

@@ -23,10 +23,92 @@
 #include "core/mem.h"
 #include "core/rng.h"
 #include "run_fixture.h"
+#include "store/postgres_conn.h"
 #include "store/store.h"
 
-static const struct store_ops *const backends[] = {&store_sqlite};
-static char home[256], path[300];
+static const struct store_ops *const backends[] = {&store_sqlite, &store_postgres};
+static char home[256], path[400];
+
+/* ---- a PostgreSQL of our own, where one is installed ---- */
+
+static struct {
+    pid_t server;
+    char folder[64], why_not[200];
+    unsigned schemas;
+    struct db_conn *admin;
+} pg;
+
+static void pg_url(char out[400], unsigned schema)
+{
+    snprintf(out, 400, "postgresql:///postgres?host=%s&user=postgres&options=-csearch_path%%3Dt%u", pg.folder,
+             schema);
+}
+
+/* It is a child that goes when we go, whatever happens to us. */
+static void start_postgres(void)
+{
+    const char *src = getenv("TARE_SRC");
+    char url[400], script[300];
+    tare_error err = TARE_ERROR_INIT;
+    snprintf(pg.folder, sizeof pg.folder, "/tmp/tare-pg-XXXXXX");
+    snprintf(script, sizeof script, "%s/tests/postgres.sh", src ? src : ".");
+    if (!mkdtemp(pg.folder)) return;
+    pg.server = fork();
+    if (pg.server == 0) {
+        execl("/bin/sh", "sh", script, pg.folder, NULL);
+        _exit(127);
+    }
+    pg_url(url, 0);
+    for (int rc; waitpid(pg.server, &rc, WNOHANG) == 0; usleep(20000))
+        if (pg_connect(&pg.admin, &(struct pg_options){url, 0}, &err) == TARE_OK) return;
+    pg.server = 0;
+    snprintf(pg.why_not, sizeof pg.why_not, "PostgreSQL did not start (%.150s)", err.text);
+}
+
+static int find_postgres(void **state)
+{
+    (void)state;
+    tare_error err = TARE_ERROR_INIT;
+    struct db_conn *c = NULL;
+    if (pg_connect(&c, &(struct pg_options){"postgresql:///x?host=/nowhere", 0}, &err) == TARE_UNSUPPORTED)
+        snprintf(pg.why_not, sizeof pg.why_not, "%s", err.text);
+    else if (system("ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null"))
+        snprintf(pg.why_not, sizeof pg.why_not, "PostgreSQL is not installed");
+    else
+        start_postgres();
+    return 0;
+}
+
+static int end_postgres(void **state)
+{
+    char command[200];
+    (void)state;
+    pg_disconnect(pg.admin);
+    if (pg.server) kill(pg.server, SIGQUIT);
+    if (pg.server) waitpid(pg.server, NULL, 0);
+    snprintf(command, sizeof command, "rm -rf '%s'", pg.folder);
+    return pg.folder[0] ? system(command) : 0;
+}
+
+/* Each test has a schema of its own. False: there is no PostgreSQL here. */
+static bool use_postgres(void)
+{
+    char text[80];
+    tare_error err = TARE_ERROR_INIT;
+    if (!pg.server) return false;
+    snprintf(text, sizeof text, "CREATE SCHEMA t%u", ++pg.schemas);
+    if (pg_ask(pg.admin, text, NULL, &err) != TARE_OK) fail_msg("%s", err.text);
+    pg_url(path, pg.schemas);
+    return true;
+}
+
+static void test_postgresql_is_here(void **state)
+{
+    (void)state;
+    if (pg.server) return;
+    print_message("not tested: PostgreSQL: %s\n", pg.why_not);
+    skip();
+}
 
 static int enter(void **state)
 {
@@ -408,15 +490,16 @@ static tare_status end_without_room(struct store *s, bool commit, tare_error *er
 static void pruning_tells_what_is_gone(const struct store_ops *ops)
 {
     struct store *s = open_with(ops);
-    struct store_ops failing = *ops;
+    struct store_ops failing = *s->ops;
     size_t told = 0;
     for (unsigned i = 1; i <= 5; i++) keep(s, i, "minilm", 1e6);
     struct store_prune p = {.keep = 2, .gone = count_gone, .ctx = &told};
-    real_ops = ops;
+    const struct store_ops *good = s->ops;
+    real_ops = good;
     failing.end = end_without_room;
     s->ops = &failing;
     assert_int_equal(store_prune(s, &p, NULL), TARE_IO);
-    s->ops = ops;
+    s->ops = good;
     assert_int_equal(told, 0);
     assert_int_equal(p.removed, 0);
     assert_int_equal(list(s, (struct store_filter){0}).n, 5);
@@ -484,7 +567,7 @@ static void a_second_writer_waits_or_is_told(const struct store_ops *ops)
     keep(a, 1, "minilm", 1e6);
     make_run(&r, 2, "minilm", 1e6);
     assert_int_equal(store_add_run(b, &r, NULL, NULL, &err), TARE_BUSY);
-    assert_non_null(strstr(err.text, path));
+    assert_non_null(strstr(err.text, b->where));
     assert_int_equal(list(b, (struct store_filter){0}).n, 0); /* readers are not kept waiting */
     assert_int_equal(a->ops->end(a, true, NULL), TARE_OK);
     assert_int_equal(store_add_run(b, &r, NULL, NULL, &err), TARE_OK);
@@ -524,7 +607,8 @@ static void memory_runs_out(const struct store_ops *ops)
     static void test_##name(void **state)                                                                    \
     {                                                                                                        \
         (void)state;                                                                                         \
-        for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) name(backends[i]);                   \
+        for (size_t i = 0; i < sizeof backends / sizeof *backends; i++)                                      \
+            if (backends[i] != &store_postgres || use_postgres()) name(backends[i]);                         \
     }
 CONFORMS(documents_come_back)
 CONFORMS(lists_are_filtered)
@@ -748,13 +832,12 @@ static tare_status see_token(void *ctx, const struct store_token *t, tare_error 
     return TARE_OK;
 }
 
-static void test_tokens(void **state)
+static void tokens(const struct store_ops *ops)
 {
-    (void)state;
     tare_error err = TARE_ERROR_INIT;
     struct tokens_seen seen = {""};
     int64_t before = 0, after = 0;
-    struct store *s = open_with(&store_sqlite), *other = open_with(&store_sqlite);
+    struct store *s = open_with(ops), *other = open_with(ops);
     struct store_token a = {.id = "a1", .scopes = "read,ingest", .created_ms = 1, .hash = {[31] = 7}};
     struct store_token b = {.id = "b2", .name = "CI", .project = "nlp", .scopes = "read",
                             .created_ms = 2, .expires_ms = 9};
@@ -773,11 +856,10 @@ static void test_tokens(void **state)
     store_close(s);
 }
 
-static void test_projects(void **state)
+static void projects(const struct store_ops *ops)
 {
-    (void)state;
     tare_error err = TARE_ERROR_INIT;
-    struct store *s = open_with(&store_sqlite);
+    struct store *s = open_with(ops);
     struct run r;
     char id[ULID_SIZE];
     bool yes = false, added = false;
@@ -798,6 +880,9 @@ static void test_projects(void **state)
     assert_int_equal(list(s, (struct store_filter){.project = "nlp"}).n, 0);
     store_close(s);
 }
+
+CONFORMS(tokens)
+CONFORMS(projects)
 
 static void check_read_only_file(void)
 {
@@ -847,6 +932,7 @@ static void test_read_only_file_of_an_older_schema(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(postgresql_is_here),
         TEST(documents_come_back),
         TEST(lists_are_filtered),
         TEST(lists_go_on_from_a_run),
@@ -870,5 +956,5 @@ int main(void)
         TEST(tokens),
         TEST(projects),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, find_postgres, end_postgres);
 }
