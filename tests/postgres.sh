@@ -6,7 +6,7 @@
 set -eu
 dir=$1
 shift
-bin=$(dirname "$(command -v initdb || ls /usr/lib/postgresql/*/bin/initdb 2>/dev/null | tail -1)")
+bin=$(dirname "$(readlink -f "$(command -v initdb || ls /usr/lib/postgresql/*/bin/initdb 2>/dev/null | tail -1)")")
 [ -x "$bin/initdb" ] && [ -x "$bin/postgres" ] || { echo "PostgreSQL is not installed" >&2; exit 127; }
 as=
 if [ "$(id -u)" = 0 ]; then

@@ -14,7 +14,7 @@
 #include "server/server.h"
 
 struct serve_command {
-    const char *data, *bind;
+    const char *data, *db, *bind;
     uint64_t port, threads, connections, per_address;
     double rate;
     struct duration idle, longest; /* of sessions */
@@ -82,7 +82,12 @@ static void announce(struct cli *cli, struct server *s, const struct serve_comma
     fflush(cli->out);
     if (pages) cli_note(cli, "the second line logs a browser in: once, within 10 minutes");
     if (!pages) cli_note(cli, "without pages: %s", none.text);
-    cli_note(cli, "data in %s; tare token new --data %s --scope read,ingest makes a token", a->data, a->data);
+    if (a->db)
+        cli_note(cli,
+                 "data in PostgreSQL; tare token new --scope read,ingest with the same --db makes a token");
+    else
+        cli_note(cli, "data in %s; tare token new --data %s --scope read,ingest makes a token", a->data,
+                 a->data);
     buf_release(&text);
 }
 
@@ -139,6 +144,9 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
         OPT_UINT_IN('p', "port", &a.port, 0, 65535, "listen on this port; 0: any that is free"),
         OPT_STRING(0, "bind", &a.bind, "<address>", "listen on this address of the machine"),
         OPT_STRING(0, "data", &a.data, "<dir>", "where everything is kept; its owner's alone", .flags = OPT_DIR),
+        OPT_STRING(0, "db", &a.db, "<url>",
+                   "keep everything in this PostgreSQL database instead, which several servers may share: "
+                   "postgresql://user@host/name"),
         OPT_FLAG(0, "behind-proxy", &a.behind_proxy,
                  "a proxy with TLS stands in front: other addresses than loopback are fine, "
                  "and all clients have its address"),
@@ -161,6 +169,7 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
     if (rc == 0) rc = check_address(cli, &a, &o.at);
     if (rc == 0) {
         o.data = a.data;
+        o.db = a.db;
         o.threads = (unsigned)a.threads;
         o.connections_max = (unsigned)a.connections;
         o.per_address_max = a.behind_proxy ? 0 : (unsigned)a.per_address;

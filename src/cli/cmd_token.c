@@ -12,7 +12,7 @@
 #include "server/server.h"
 
 struct token_command {
-    const char *data, *scope, *project, *name;
+    const char *data, *db, *scope, *project, *name;
     struct duration lives;
     bool json;
 };
@@ -22,8 +22,8 @@ static struct store *open_store(struct cli *cli, const struct token_command *a, 
 {
     struct buf path = BUF_INIT;
     struct store *store = NULL;
-    tare_status s = server_data_dir(a->data, make, &cli->error);
-    if (s == TARE_OK) s = server_store_path(a->data, &path, &cli->error);
+    tare_status s =
+        server_store(&(struct server_options){.data = a->data, .db = a->db}, make, &path, &cli->error);
     if (s == TARE_OK) s = store_open(&store, path.data, &(struct store_options){.create = make}, &cli->error);
     buf_release(&path);
     if (s == TARE_OK) return store;
@@ -139,8 +139,8 @@ int cmd_token(struct cli *cli, int argc, char **argv)
                     "tare token list [--json]\n"
                     "tare token revoke <id>",
         .about = "Who may ask a server (tare serve), and what: read (runs and numbers), ingest (keep runs). The scopes "
-                 "run and admin are known, but no route asks for them yet. Works on the folder of the server's data, "
-                 "whether it runs or not.",
+                 "run and admin are known, but no route asks for them yet. Works on the server's data, whether it "
+                 "runs or not.",
         .tail = "tare token new --scope read,ingest             shown once\n"
                 "tare token new --scope ingest --project nlp    sees and keeps runs of nlp only\n"
                 "tare token revoke 3f1c9a0b77d2",
@@ -151,6 +151,7 @@ int cmd_token(struct cli *cli, int argc, char **argv)
     struct token_command a = {.data = "tare-server"};
     const struct opt rows[] = {
         OPT_STRING(0, "data", &a.data, "<dir>", "the folder of the server's data", .flags = OPT_DIR),
+        OPT_STRING(0, "db", &a.db, "<url>", "its PostgreSQL database instead: postgresql://user@host/name"),
         OPT_STRING(0, "scope", &a.scope, "<scopes>", "new: read, ingest, run, admin, separated by commas"),
         OPT_STRING(0, "project", &a.project, "<name>", "new: bound to the runs of this project"),
         OPT_STRING(0, "name", &a.name, "<text>", "new: what list calls it"),

@@ -223,7 +223,8 @@ static void handle(void *ctx, struct exchange *x)
 
 /* ---- data ---- */
 
-tare_status server_data_dir(const char *path, bool make, tare_error *err)
+/* Refused where others may look into it. `make`: made, 0700, where it is missing. */
+static tare_status data_dir(const char *path, bool make, tare_error *err)
 {
     struct stat st;
     if (make && mkdir(path, 0700) < 0 && errno != EEXIST)
@@ -236,10 +237,19 @@ tare_status server_data_dir(const char *path, bool make, tare_error *err)
     return TARE_OK;
 }
 
-tare_status server_store_path(const char *data, struct buf *out, tare_error *err)
+tare_status server_store(const struct server_options *o, bool make, struct buf *out, tare_error *err)
 {
-    buf_printf(out, "%s/%s", data, SERVER_STORE);
-    return buf_status(out, err);
+    tare_status status = TARE_OK;
+    if (o->db && !store_is_url(o->db))
+        return error_set(err, TARE_INVALID,
+                         "--db takes the address of a PostgreSQL database: postgresql://user@host/name");
+    if (o->db) {
+        buf_add_str(out, o->db);
+    } else {
+        status = data_dir(o->data, make, err);
+        buf_printf(out, "%s/%s", o->data, SERVER_STORE);
+    }
+    return status == TARE_OK ? buf_status(out, err) : status;
 }
 
 /* ---- opening ---- */
@@ -281,11 +291,10 @@ static void name_address(struct server *s)
 tare_status server_open(struct server **out, const struct server_options *o, tare_error *err)
 {
     struct buf store = BUF_INIT;
-    tare_status status = server_data_dir(o->data, true, err);
+    tare_status status = server_store(o, true, &store, err);
     if (status == TARE_OK && !http_available())
-        return error_set(err, TARE_UNSUPPORTED,
-                         "this tare was built without llhttp: no server (`make deps`, then `make`)");
-    if (status == TARE_OK) status = server_store_path(o->data, &store, err);
+        status = error_set(err, TARE_UNSUPPORTED,
+                           "this tare was built without llhttp: no server (`make deps`, then `make`)");
     struct server *s = status == TARE_OK ? mem_new(1, sizeof *s) : NULL;
     if (status == TARE_OK && !s) status = error_nomem(err, "the server");
     if (status == TARE_OK) {

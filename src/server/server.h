@@ -16,6 +16,7 @@
 
 struct server_options {
     const char *data; /* folder, made where it is missing; its owner's alone */
+    const char *db;   /* the address of a PostgreSQL database; NULL: SQLite in the folder */
     struct sockaddr_storage at;
     unsigned threads, connections_max, per_address_max;
     double rate_per_s;        /* of each token and each address; 0: no limit */
@@ -40,10 +41,8 @@ struct server {
     char at_text[INET6_ADDRSTRLEN + 2]; /* the address as Host has it */
 };
 
-/* The folder of the data: refused where others may look into it. `make`: made, 0700, where it is missing. */
-tare_status server_data_dir(const char *path, bool make, tare_error *err);
-/* Where the store is within it. */
-tare_status server_store_path(const char *data, struct buf *out, tare_error *err);
+/* Where the store is: `db`, or where that is NULL a file in the folder of the data, which is checked, and made. */
+tare_status server_store(const struct server_options *o, bool make, struct buf *out, tare_error *err);
 
 tare_status server_open(struct server **out, const struct server_options *o, tare_error *err);
 /* A link by which whoever sees it first logs in, once; TARE_UNSUPPORTED: built without the pages. */

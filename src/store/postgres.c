@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * postgres.c - the history in a PostgreSQL database, which any number of servers may share: opening and schema. All that
- * is asked and changed is what SQLite is asked, by the same statements (db.h). Never repairs, never deletes: what is of a
- * newer version or another program's is told and left alone. */
+ * postgres.c - the history in a PostgreSQL database, which any number of servers may share: opening and schema. All
+ * that is asked and changed is what SQLite is asked, by the same statements (db.h). Never repairs, never deletes: what
+ * is of a newer version or another program's is told and left alone. */
 #include <stdio.h>
 #include <string.h>
 

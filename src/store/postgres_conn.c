@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * postgres_conn.c - see postgres_conn.h. Values go as text, which PostgreSQL reads by the type of their place; only blobs
- * are binary. */
+ * postgres_conn.c - see postgres_conn.h. Values go as text, which PostgreSQL reads by the type of their place; only
+ * blobs are binary. */
 #include "store/postgres_conn.h"
 
 #ifdef WITH_LIBPQ
@@ -464,8 +464,8 @@ static bool begins(const struct pg_stmt *q, const char *word)
     return strncmp(q->sql, word, strlen(word)) == 0;
 }
 
-/* Is it prepared, and with these types? What was NULL so far has the type of its place where rows are changed; where they
- * are asked for it is a filter that is not used ("?1 IS NULL OR .."), and PostgreSQL wants to be told: a text. */
+/* Is it prepared, and with these types? What was NULL so far has the type of its place where rows are changed; where
+ * they are asked for it is a filter that is not used ("?1 IS NULL OR .."), and PostgreSQL wants to be told: a text. */
 static bool is_ready(const struct pg_stmt *q)
 {
     if (q->life != q->conn->lives) return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * postgres_conn.h - one connection to PostgreSQL as a driver of db.h. Private to src/store. libpq is loaded where it is
- * asked for, so that no other command pays for it. A connection that went away is made anew by the next statement outside
- * of a transaction; one inside fails as a whole, and its caller may try again. */
+ * postgres_conn.h - one connection to PostgreSQL as a driver of db.h. Private to src/store. libpq is loaded where it
+ * is asked for, so that no other command pays for it. A connection that went away is made anew by the next statement
+ * outside of a transaction; one inside fails as a whole, and its caller may try again. */
 #ifndef STORE_POSTGRES_CONN_H
 #define STORE_POSTGRES_CONN_H
 

@@ -82,6 +82,7 @@ class Server:
 
     def __init__(self, command, data, *options, **popen):
         self.command, self.data = command, str(data)
+        self.store = ["--db", options[options.index("--db") + 1]] if "--db" in options else ["--data", self.data]
         self.process = subprocess.Popen([command, "serve", "--data", self.data, "--port", "0", *map(str, options)],
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **popen)
         self.address = self.process.stdout.readline().strip()
@@ -90,7 +91,7 @@ class Server:
         self.pid = self.process.pid
 
     def token(self, scope="read,ingest", *more):
-        done = subprocess.run([self.command, "token", "new", "--scope", scope, "--data", self.data, *more], capture_output=True,
+        done = subprocess.run([self.command, "token", "new", "--scope", scope, *self.store, *more], capture_output=True,
                               text=True, check=True)
         return done.stdout.strip()
 
