@@ -38,6 +38,7 @@ _WHERE = {
     "PerformanceRegression": "_regression",
     "RegressionWarning": "_regression",
     "IOOptimizer": "_tune_files",
+    "Pack": "_tune_pack",
     "MemoryOptimizer": "_tune_memory",
     "memory_optimization_context": "_tune_memory",
     "PreprocessingOptimizer": "_tune_preprocess",

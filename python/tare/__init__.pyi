@@ -43,6 +43,7 @@ from tare._tune_profile import profiling_context as profiling_context
 from tare._tune_realtime import RealTimeProfiler as RealTimeProfiler
 from tare._tune_service import OptimizedFineTuningService as OptimizedFineTuningService
 from tare._tune_files import IOOptimizer as IOOptimizer
+from tare._tune_pack import Pack as Pack
 from tare._tune_memory import MemoryOptimizer as MemoryOptimizer
 from tare._tune_memory import memory_optimization_context as memory_optimization_context
 from tare._tune_preprocess import PreprocessingOptimizer as PreprocessingOptimizer

@@ -520,7 +520,7 @@ def _disk_rate(folder: str, excerpt: bytes) -> Any:
 
 
 class IOOptimizer:
-    """IOOptimizer(config): optimize_file_reading(path) -> Reader, optimize_data_storage(data, path) -> Stored."""
+    """IOOptimizer(config): optimize_file_reading(path) -> Reader, optimize_data_storage(data, path) -> Stored, pack_files(paths, path) -> Pack."""
 
     def __init__(self, config: Any = None) -> None:
         setting(config, "optimize_io")  # a configuration, or an error
@@ -552,6 +552,12 @@ class IOOptimizer:
             raise ValueError(f"{name}: the data does not come back equal; nothing was written")
         _tare.file_store(path, head, body)
         return stored
+
+    def pack_files(self, paths: Iterable[Any], path: Any, root: Any = None) -> Any:
+        """Many small files as one; see Pack."""
+        from tare._tune_pack import pack_files
+
+        return pack_files(paths, path, root)
 
     def load(self, path: Any) -> Any:
         """The data that optimize_data_storage() wrote there."""
