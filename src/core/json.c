@@ -239,6 +239,12 @@ void json_put_null(struct json *j)
     buf_add_str(j->out, "null");
 }
 
+void json_put_raw(struct json *j, const char *value)
+{
+    before_value(j);
+    buf_add_str(j->out, value);
+}
+
 /* ---- key and value at once ---- */
 
 #define JSON_KV(kind, type)                                          \

@@ -71,6 +71,7 @@ void json_put_uint(struct json *j, uint64_t v);
 void json_put_double(struct json *j, double v); /* shortest text that reads back the same; NaN, inf: null */
 void json_put_bool(struct json *j, bool v);
 void json_put_null(struct json *j);
+void json_put_raw(struct json *j, const char *value); /* one value that is known to be compact JSON */
 
 /* A key and its value at once. */
 void json_kv_string(struct json *j, const char *key, const char *s);

@@ -9,7 +9,7 @@
 
 static const struct steps health, self, openapi;
 
-enum { RUN_BODY_MAX = 8 << 20, LOGIN_BODY_MAX = 1024 };
+enum { RUN_BODY_MAX = 8 << 20, LOGIN_BODY_MAX = 1024, BATCH_MAX = 4 << 20 };
 
 /* clang-format off */
 const struct route route_table[] = {
@@ -25,13 +25,12 @@ const struct route route_table[] = {
     {METHOD_GET,  "/api/v1/runs",      SCOPE_READ,   0,            RATE_READ,  &runs_list, "runs"},
     {METHOD_POST, "/api/v1/runs",      SCOPE_INGEST, RUN_BODY_MAX, RATE_WRITE, &runs_post, "keeps a run"},
     {METHOD_GET,  "/api/v1/runs/{id}", SCOPE_READ,   0,            RATE_READ,  &runs_get,  "one run"},
-    {METHOD_GET,  "/api/v1/runs/{id}/view", SCOPE_READ, 0,         RATE_READ,  &runs_view, "a run for pages"},
-    {METHOD_GET,  "/api/v1/compare",   SCOPE_READ,   0,            RATE_READ,  &compare_get, "two runs compared"},
-    {METHOD_GET,  "/api/v1/trend",     SCOPE_READ,   0,            RATE_READ,  &trend_get, "a metric over time"},
-    {METHOD_GET,  "/api/v1/regressions", SCOPE_READ, 0,            RATE_READ,  &regressions_list, "what got worse"},
     {METHOD_GET,  "/api/v1/openapi.json", SCOPE_READ, 0,           RATE_READ,  &openapi,   "this API as OpenAPI 3.1"},
     {METHOD_GET,  "/api/v1/series",      SCOPE_READ, 0,            RATE_READ,  &series_list, "series of numbers"},
     {METHOD_GET,  "/api/v1/series/{id}", SCOPE_READ, 0,            RATE_READ,  &series_get,  "points of a series"},
+    {METHOD_GET,  "/api/v1/hosts",     SCOPE_READ,   0,            RATE_READ,  &hosts_list, "hosts that sent metrics"},
+    {METHOD_POST, "/api/v1/metrics",   SCOPE_INGEST, BATCH_MAX, RATE_WRITE, &metrics_post, "keeps a batch of samples"},
+    {METHOD_GET,  "/api/v1/metrics",   SCOPE_READ,   0,            RATE_READ,  &metrics_get, "a metric of a host"},
     {METHOD_OTHER, NULL, 0, 0, RATE_NONE, NULL, NULL},
 };
 /* clang-format on */

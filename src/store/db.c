@@ -18,6 +18,7 @@ tare_status db_get(struct db_store *s, enum db_sql which, struct db_stmt **out, 
 
 void db_forget_statements(struct db_store *s)
 {
+    map_str_release(&s->metric_ids);
     for (int i = 0; i < DB_N; i++) {
         if (s->prepared[i]) s->prepared[i]->driver->drop(s->prepared[i]);
         s->prepared[i] = NULL;
@@ -32,6 +33,23 @@ void db_done(struct db_stmt *q)
 tare_status db_step(struct db_store *s, struct db_stmt *q, const char *doing, tare_error *err)
 {
     tare_status status = db_next(q) == DB_BAD ? db_fail(s, doing, err) : TARE_OK;
+    db_done(q);
+    return status;
+}
+
+tare_status db_number(struct db_store *s, struct db_stmt *q, int64_t *out, tare_error *err)
+{
+    enum db_result rc = db_next(q);
+    if (rc == DB_ROW) *out = db_int_at(q, 0);
+    tare_status status = rc == DB_BAD ? db_fail(s, "reading", err) : TARE_OK;
+    db_done(q);
+    return status;
+}
+
+tare_status db_walked(struct db_store *s, struct db_stmt *q, enum db_result rc, tare_status status,
+                      tare_error *err)
+{
+    if (status == TARE_OK && rc != DB_DONE) status = db_fail(s, "reading", err);
     db_done(q);
     return status;
 }

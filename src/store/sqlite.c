@@ -46,7 +46,21 @@ static const char version_2[] =
     "CREATE TABLE token(id TEXT PRIMARY KEY, name TEXT, project TEXT, scopes TEXT NOT NULL, hash BLOB NOT NULL,"
     " created_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, revoked_ms INTEGER NOT NULL) WITHOUT ROWID;";
 
-const char *const db_migrations[] = {version_1, version_2};
+/* What hosts send while they work. A batch is one chunk: rows of single readings would touch a page of each series at
+ * every commit. `metric` 0: readings of many series; a number: of that one alone, which is what gathering the batches
+ * of a day into one chunk per series will write. */
+static const char version_3[] =
+    "CREATE TABLE host(id INTEGER PRIMARY KEY, project TEXT NOT NULL, name TEXT NOT NULL, about TEXT,"
+    " first_ms INTEGER NOT NULL, heard_ms INTEGER NOT NULL, UNIQUE(project, name));"
+    "CREATE TABLE metric(id INTEGER PRIMARY KEY, host INTEGER NOT NULL REFERENCES host(id), name TEXT NOT NULL,"
+    " label TEXT NOT NULL, unit TEXT, counter INTEGER NOT NULL, UNIQUE(host, name, label));"
+    "CREATE TABLE batch(host INTEGER NOT NULL REFERENCES host(id), id TEXT NOT NULL, hash BLOB NOT NULL,"
+    " heard_ms INTEGER NOT NULL, PRIMARY KEY(host, id)) WITHOUT ROWID;"
+    "CREATE TABLE chunk(seq INTEGER PRIMARY KEY, host INTEGER NOT NULL REFERENCES host(id),"
+    " metric INTEGER NOT NULL, from_ms INTEGER NOT NULL, body BLOB NOT NULL);"
+    "CREATE INDEX chunk_by_time ON chunk(host, metric, from_ms);";
+
+const char *const db_migrations[] = {version_1, version_2, version_3};
 enum { SCHEMA_VERSION = sizeof db_migrations / sizeof *db_migrations };
 const int db_schema_version = SCHEMA_VERSION;
 
@@ -61,8 +75,7 @@ const int db_schema_version = SCHEMA_VERSION;
     "  OR EXISTS (SELECT 1 FROM baseline WHERE baseline.run = run.seq" \
     "   AND (baseline.name = ?3 OR 'baseline:' || baseline.name = ?3)))" \
     " AND (?4 IS NULL OR substr(id, 1, length(?4)) = ?4) AND created_ms >= ?5" \
-    " AND (?7 IS NULL OR (created_ms, seq) < (SELECT created_ms, seq FROM run WHERE id = ?7))" \
-    " AND (?8 IS NULL OR substr(git_commit, 1, length(?8)) = ?8)" more \
+    " AND (?7 IS NULL OR (created_ms, seq) < (SELECT created_ms, seq FROM run WHERE id = ?7))" more \
     " ORDER BY created_ms DESC, seq DESC LIMIT ?6"
 
 /* `of` is one more condition on the values of a series: those of a project are as if there were no others. */
@@ -114,7 +127,7 @@ const char *const db_statements[DB_N] = {
                       " AND NOT EXISTS (SELECT 1 FROM value WHERE value.series = series.id)",
     [DB_LIST] = LIST_RUNS(""),
     [DB_LIST_PROJECT] = LIST_RUNS(" AND EXISTS (SELECT 1 FROM project"
-                                  " WHERE project.run = run.seq AND project.name = ?9)"),
+                                  " WHERE project.run = run.seq AND project.name = ?8)"),
     [DB_BODY] = "SELECT body FROM run JOIN document ON document.run = run.seq WHERE id = ?1",
     [DB_NAMES] = LIST_SERIES(""),
     [DB_NAMES_PROJECT] = LIST_SERIES(OF_PROJECT("?8")),
@@ -129,6 +142,26 @@ const char *const db_statements[DB_N] = {
     [DB_TOKENS] = "SELECT id, name, project, scopes, hash, created_ms, expires_ms, revoked_ms FROM token"
                   " ORDER BY created_ms, id",
     [DB_VERSION] = "PRAGMA data_version",
+    [DB_HEAR_HOST] = "INSERT INTO host(project, name, about, first_ms, heard_ms) VALUES(?1, ?2, ?3, ?4, ?4)"
+                     " ON CONFLICT(project, name) DO UPDATE SET heard_ms = excluded.heard_ms,"
+                     " about = coalesce(excluded.about, host.about) RETURNING id",
+    [DB_ADD_BATCH] = "INSERT INTO batch(host, id, hash, heard_ms) VALUES(?1, ?2, ?3, ?4)"
+                     " ON CONFLICT(host, id) DO NOTHING",
+    [DB_BATCH_HASH] = "SELECT count(*) FROM batch WHERE host = ?1 AND id = ?2 AND hash = ?3",
+    [DB_COUNT_METRICS] = "SELECT count(*) FROM metric WHERE host = ?1",
+    [DB_FIND_METRIC] = "SELECT id FROM metric WHERE host = ?1 AND name = ?2 AND label = ?3",
+    [DB_ADD_METRIC] = "INSERT INTO metric(host, name, label, unit, counter) VALUES(?1, ?2, ?3, ?4, ?5) RETURNING id",
+    [DB_ADD_CHUNK] = "INSERT INTO chunk(host, metric, from_ms, body) VALUES(?1, 0, ?2, ?3)",
+    [DB_HOSTS] = "SELECT id, project, name, about, first_ms, heard_ms,"
+                 " (SELECT count(*) FROM metric WHERE metric.host = host.id) FROM host"
+                 " WHERE (?1 IS NULL OR project = ?1) AND (?2 IS NULL OR name = ?2) ORDER BY name, project",
+    [DB_METRICS] = "SELECT id, name, label, unit, counter FROM metric WHERE host = ?1"
+                   " AND (?2 IS NULL OR name = ?2) ORDER BY name, label",
+    [DB_CHUNKS_BY_TIME] = "SELECT seq, host, from_ms, body FROM chunk WHERE host = ?1 AND metric = 0"
+                          " AND from_ms > ?2 AND from_ms < ?3 LIMIT ?4",
+    [DB_CHUNKS_AFTER] = "SELECT seq, host, from_ms, body FROM chunk WHERE seq > ?1 AND metric = 0"
+                        " AND (?2 = 0 OR host = ?2) ORDER BY seq LIMIT ?3",
+    [DB_CHUNK_NEWEST] = "SELECT coalesce(max(seq), 0) FROM chunk",
 };
 
 /* ---- errors ---- */
@@ -597,4 +630,9 @@ const struct store_ops store_sqlite = {
     .token_revoke = db_token_revoke,
     .tokens = db_tokens,
     .version = db_version,
+    .batch_add = db_batch_add,
+    .hosts = db_hosts,
+    .metrics = db_metrics,
+    .chunks = db_chunks,
+    .chunk_newest = db_chunk_newest,
 };

@@ -4,6 +4,7 @@
 #ifndef STORE_SQLITE_DB_H
 #define STORE_SQLITE_DB_H
 
+#include "core/map.h"
 #include "store/db.h"
 #include "store/store.h"
 
@@ -67,6 +68,18 @@ enum db_sql {
     DB_REVOKE_TOKEN,
     DB_TOKENS,
     DB_VERSION,
+    DB_HEAR_HOST,
+    DB_ADD_BATCH,
+    DB_BATCH_HASH,
+    DB_COUNT_METRICS,
+    DB_FIND_METRIC,
+    DB_ADD_METRIC,
+    DB_ADD_CHUNK,
+    DB_HOSTS,
+    DB_METRICS,
+    DB_CHUNKS_BY_TIME,
+    DB_CHUNKS_AFTER,
+    DB_CHUNK_NEWEST,
     DB_N
 };
 
@@ -77,6 +90,7 @@ struct db_store {
     unsigned wait_ms;
     int depth; /* of begin */
     struct db_stmt *prepared[DB_N];
+    struct map_str metric_ids; /* of series that were seen; emptied when a transaction is taken back */
 };
 
 extern const char *const db_statements[DB_N];
@@ -94,6 +108,11 @@ tare_status db_fail(const struct db_store *s, const char *doing, tare_error *err
 /* A statement ready to bind and step; db_done() when finished with it. */
 tare_status db_get(struct db_store *s, enum db_sql which, struct db_stmt **out, tare_error *err);
 void db_done(struct db_stmt *q);
+/* One row, one number; *out stays where there is none. */
+tare_status db_number(struct db_store *s, struct db_stmt *q, int64_t *out, tare_error *err);
+/* How a walk over rows ended: by itself, by the visitor, or by an error of the file. */
+tare_status db_walked(struct db_store *s, struct db_stmt *q, enum db_result rc, tare_status status,
+                      tare_error *err);
 /* Step one that gives no rows, and be done with it. */
 tare_status db_step(struct db_store *s, struct db_stmt *q, const char *doing, tare_error *err);
 tare_status db_run(struct db_store *s, enum db_sql which, const char *doing, tare_error *err);
@@ -120,5 +139,15 @@ tare_status db_token_add(struct store *s, const struct store_token *t, tare_erro
 tare_status db_token_revoke(struct store *s, const char *id, int64_t now_ms, tare_error *err);
 tare_status db_tokens(struct store *s, store_token_fn *fn, void *ctx, tare_error *err);
 tare_status db_version(struct store *s, int64_t *out, tare_error *err);
+/* sqlite_live.c */
+tare_status db_batch_add(struct store *s, const struct store_batch *b, enum store_kept *kept,
+                         tare_error *err);
+tare_status db_hosts(struct store *s, const struct store_host *like, store_host_fn *fn, void *ctx,
+                     tare_error *err);
+tare_status db_metrics(struct store *s, const struct store_metric_query *q, store_metric_fn *fn, void *ctx,
+                       tare_error *err);
+tare_status db_chunks(struct store *s, const struct store_chunk_query *q, store_chunk_fn *fn, void *ctx,
+                      tare_error *err);
+tare_status db_chunk_newest(struct store *s, int64_t *seq, tare_error *err);
 
 #endif

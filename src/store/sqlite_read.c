@@ -17,14 +17,6 @@ static struct known_bool bool_or_unknown(struct db_stmt *q, int column)
     return (struct known_bool){known, known && db_int_at(q, column) != 0};
 }
 
-/* How a walk over rows ended: by itself, by the visitor, or by an error of the file. */
-static tare_status walked(struct db_store *s, struct db_stmt *q, int rc, tare_status status, tare_error *err)
-{
-    if (status == TARE_OK && rc != DB_DONE) status = db_fail(s, "reading", err);
-    db_done(q);
-    return status;
-}
-
 static void read_run(struct db_stmt *q, struct store_run *r)
 {
     const char **texts[] = {&r->id,      &r->kind, &r->created,  &r->subject, &r->sha256,
@@ -50,10 +42,10 @@ tare_status db_list(struct store *base, const struct store_filter *f, store_run_
 {
     struct db_store *s = db_of(base);
     struct db_stmt *q = NULL;
-    int rc = DB_DONE;
+    enum db_result rc = DB_DONE;
     tare_status status = db_get(s, f->project ? DB_LIST_PROJECT : DB_LIST, &q, err);
     if (status != TARE_OK) return status;
-    if (f->project) db_text(q, 9, f->project);
+    if (f->project) db_text(q, 8, f->project);
     db_text(q, 1, f->subject);
     db_text(q, 2, f->host);
     db_text(q, 3, f->tag);
@@ -61,7 +53,6 @@ tare_status db_list(struct store *base, const struct store_filter *f, store_run_
     db_int(q, 5, f->since_ms ? f->since_ms : INT64_MIN);
     db_int(q, 6, limit_of(f->limit));
     db_text(q, 7, f->before);
-    db_text(q, 8, f->commit);
     while (status == TARE_OK && (rc = db_next(q)) == DB_ROW) {
         struct store_run run = {0};
         read_run(q, &run);
@@ -71,7 +62,7 @@ tare_status db_list(struct store *base, const struct store_filter *f, store_run_
         else
             status = fn(ctx, &run, err);
     }
-    return walked(s, q, rc, status, err);
+    return db_walked(s, q, rc, status, err);
 }
 
 tare_status db_body(struct store *base, const char *id, struct buf *out, tare_error *err)
@@ -101,7 +92,7 @@ tare_status db_names(struct store *base, const struct store_query *what, store_n
     const char *const texts[] = {what->subject, what->case_name, what->metric, what->host, what->anchor};
     struct db_store *s = db_of(base);
     struct db_stmt *q = NULL;
-    int rc = DB_DONE;
+    enum db_result rc = DB_DONE;
     tare_status status = db_get(s, what->project ? DB_NAMES_PROJECT : DB_NAMES, &q, err);
     if (status != TARE_OK) return status;
     db_int(q, 6, what->after);
@@ -119,7 +110,7 @@ tare_status db_names(struct store *base, const struct store_query *what, store_n
         else
             status = fn(ctx, &n, err);
     }
-    return walked(s, q, rc, status, err);
+    return db_walked(s, q, rc, status, err);
 }
 
 static void read_point(struct db_stmt *q, struct store_point *p)
@@ -142,7 +133,7 @@ tare_status db_series(struct store *base, const struct store_span *span, struct 
 {
     struct db_store *s = db_of(base);
     struct db_stmt *q = NULL;
-    int rc = DB_DONE;
+    enum db_result rc = DB_DONE;
     tare_status status = db_get(s, span->project ? DB_SERIES_PROJECT : DB_SERIES, &q, err);
     if (status != TARE_OK) return status;
     out->at.n = 0;
@@ -159,5 +150,5 @@ tare_status db_series(struct store *base, const struct store_span *span, struct 
         out->at.items[i] = out->at.items[--j];
         out->at.items[j] = t;
     }
-    return walked(s, q, rc, status, err);
+    return db_walked(s, q, rc, status, err);
 }

@@ -69,21 +69,11 @@ tare_status db_tokens(struct store *base, store_token_fn *fn, void *ctx, tare_er
     return status;
 }
 
-/* One row, one number; 0 where there is none. */
-static tare_status one_number(struct db_store *s, struct db_stmt *q, int64_t *out, tare_error *err)
-{
-    int rc = db_next(q);
-    if (rc == DB_ROW) *out = db_int_at(q, 0);
-    tare_status status = rc == DB_ROW || rc == DB_DONE ? TARE_OK : db_fail(s, "reading", err);
-    db_done(q);
-    return status;
-}
-
 tare_status db_version(struct store *base, int64_t *out, tare_error *err)
 {
     struct db_stmt *q = NULL;
     tare_status status = db_get(db_of(base), DB_VERSION, &q, err);
-    return status == TARE_OK ? one_number(db_of(base), q, out, err) : status;
+    return status == TARE_OK ? db_number(db_of(base), q, out, err) : status;
 }
 
 tare_status db_in_project(struct store *base, const char *id, const char *project, bool *yes, tare_error *err)
@@ -94,7 +84,7 @@ tare_status db_in_project(struct store *base, const char *id, const char *projec
     if (status != TARE_OK) return status;
     db_text(q, 1, id);
     db_text(q, 2, project);
-    status = one_number(db_of(base), q, &found, err);
+    status = db_number(db_of(base), q, &found, err);
     *yes = found != 0;
     return status;
 }

@@ -7,10 +7,13 @@
 
 /* ---- transactions: begin and end nest, the outermost decides ---- */
 
+/* What may have to undo it is there before it begins: it must not fail for want of memory. */
 tare_status db_begin(struct store *base, tare_error *err)
 {
     struct db_store *s = db_of(base);
-    tare_status status = s->depth == 0 ? db_run(s, DB_BEGIN, "beginning to write", err) : TARE_OK;
+    struct db_stmt *undo = NULL;
+    tare_status status = db_get(s, DB_ROLLBACK, &undo, err);
+    if (status == TARE_OK && s->depth == 0) status = db_run(s, DB_BEGIN, "beginning to write", err);
     if (status == TARE_OK) s->depth++;
     return status;
 }
@@ -21,6 +24,7 @@ tare_status db_end(struct store *base, bool commit, tare_error *err)
     struct db_store *s = db_of(base);
     if (--s->depth > 0) return TARE_OK;
     tare_status status = commit ? db_run(s, DB_COMMIT, "writing", err) : TARE_OK;
+    if (!commit || status != TARE_OK) map_str_release(&s->metric_ids);
     if ((!commit || status != TARE_OK) && s->db->driver->in_transaction(s->db))
         db_run(s, DB_ROLLBACK, "undoing", NULL);
     return status;

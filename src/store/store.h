@@ -17,6 +17,7 @@
 #include "core/ulid.h"
 #include "core/vec.h"
 #include "run/run.h"
+#include "store/live.h"
 
 #define STORE_NAME_MAX 64   /* bytes of a tag or of a baseline's name */
 #define STORE_WAIT_MS 5000u /* for another process that writes */
@@ -34,11 +35,6 @@ struct store_ratio {
     const char *anchor;             /* which build: a commit, a version, a hash */
     struct run_estimate ln;
     struct known_u64 samples;
-};
-
-struct store_body {
-    const void *data;
-    size_t size;
 };
 
 struct store_context { /* all zero: nothing is known beside the document */
@@ -73,7 +69,6 @@ struct store_value {
 
 struct store_filter { /* all zero: every run */
     const char *subject, *host, *tag, *id_prefix, *project;
-    const char *commit; /* its beginning */
     const char *before; /* id: those that come after this run in the list; NULL: from its beginning */
     int64_t since_ms;   /* 0: any */
     uint64_t limit;     /* 0: all */
@@ -114,8 +109,6 @@ struct store_points {
 };
 
 /* ---- who may ask a server ---- */
-
-enum { STORE_HASH_SIZE = 32 };
 
 struct store_token {
     const char *id, *name;         /* name: what its owner calls it; may be NULL */
@@ -172,6 +165,18 @@ struct store_ops {
     tare_status (*tokens)(struct store *s, store_token_fn *fn, void *ctx, tare_error *err); /* oldest first */
     /* A number that differs when another connection has changed anything since. */
     tare_status (*version)(struct store *s, int64_t *out, tare_error *err);
+
+    /* ---- live ---- */
+    tare_status (*batch_add)(struct store *s, const struct store_batch *b, enum store_kept *kept,
+                             tare_error *err);
+    /* By name; project, name NULL: any. */
+    tare_status (*hosts)(struct store *s, const struct store_host *like, store_host_fn *fn, void *ctx,
+                         tare_error *err);
+    tare_status (*metrics)(struct store *s, const struct store_metric_query *q, store_metric_fn *fn,
+                           void *ctx, tare_error *err); /* by name and label */
+    tare_status (*chunks)(struct store *s, const struct store_chunk_query *q, store_chunk_fn *fn, void *ctx,
+                          tare_error *err);
+    tare_status (*chunk_newest)(struct store *s, int64_t *seq, tare_error *err); /* 0: there is none */
 };
 
 struct store { /* a backend's own struct begins with it */

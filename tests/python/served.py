@@ -3,6 +3,7 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import time
 
@@ -63,3 +64,10 @@ def eventually(look):
     while not look():
         assert time.monotonic() < end, "never"
         time.sleep(0.01)
+
+
+def lock(server):
+    """Nobody can commit until it is closed."""
+    db = sqlite3.connect(os.path.join(server.data, "history.db"), isolation_level=None, check_same_thread=False)
+    db.execute("BEGIN IMMEDIATE")
+    return db

@@ -6,7 +6,6 @@ import os
 import resource
 import signal
 import socket
-import sqlite3
 import stat
 import subprocess
 import threading
@@ -14,7 +13,7 @@ import threading
 import pytest
 
 from serve_client import WAIT, Client, request
-from served import command, document, eventually, id_of, server, start  # noqa: F401
+from served import command, document, eventually, id_of, lock, server, start  # noqa: F401
 
 # ---- who gets in ----
 
@@ -344,13 +343,6 @@ def test_too_many_requests(start):
 
 
 # ---- the end ----
-
-def lock(server):
-    """Nobody can commit until it is closed."""
-    db = sqlite3.connect(os.path.join(server.data, "history.db"), isolation_level=None, check_same_thread=False)
-    db.execute("BEGIN IMMEDIATE")
-    return db
-
 
 def is_refused(port):
     try:
