@@ -1,15 +1,42 @@
 // SPDX-License-Identifier: MIT
 // The pages of `tare serve` in a real browser: getting in and out, and each page for what it shows.
 import assert from "node:assert/strict";
+import { createServer } from "node:http";
 import { after, before, test } from "node:test";
-import { closeBrowser, overflow, readJson, serve, shot, violations, withApp } from "./browser.mjs";
+import { closeBrowser, downloaded, overflow, readJson, serve, shot, violations, withApp } from "./browser.mjs";
 
 let server, token;
+const SWEEP = readJson("data/sweep.json");
+const RUNS = 60;
+const STEP = 50;
+const idOf = (n) => `01KA3QZ4M6S1V7W8X9Y${String(n).padStart(7, "0")}`;
+
+/** Run number n, a day after the one before, of two cases whose median is 10 ms, and 13 ms from STEP on. */
+function made(n) {
+  const value = Math.round(1e7 * (n < STEP ? 1 : 1.3) * (1 + 0.001 * ((n * 7) % 5)));
+  const cases = SWEEP.cases.slice(0, 2).map((c) => ({
+    ...c,
+    latency_ns: { p50: { value, lo: value - 1000, hi: value + 1000 } },
+    samples_raw: null,
+    throughput: null,
+  }));
+  return {
+    ...SWEEP,
+    id: idOf(n),
+    created: new Date(Date.UTC(2026, 0, 1 + n)).toISOString(),
+    subject: { ...SWEEP.subject, name: "stepped" },
+    config: { ...SWEEP.config, git_commit: n % 2 ? "abc1230000" : "def4560000" },
+    recommendation: null,
+    findings: [],
+    cases,
+  };
+}
 
 before(async () => {
   server = await serve("app");
   token = server.token("read");
-  await server.post(readJson("data/sweep.json"));
+  await server.post(SWEEP);
+  for (let n = 0; n < RUNS; n++) await server.post(made(n));
 });
 after(async () => {
   await server?.stop();
@@ -107,21 +134,178 @@ test("a session that ends asks for a login, and goes on where it was", async () 
   }
 });
 
+// ---- runs ----
+
+test("what got worse is on the first page, and leads to the two runs and to the trend", async () => {
+  await withView("", async (page) => {
+    const rows = page.getByRole("region", { name: "What got worse in latency.p50" }).locator("tbody tr");
+    await rows.first().waitFor();
+    assert.equal(await rows.count(), 2);
+    assert.match(await rows.first().innerText(), /stepped.*\+30\s%/s);
+    await rows.first().getByRole("link").click();
+    await page.waitForSelector("h2:text('Side by side')");
+    assert.ok(page.url().endsWith(`#page=compare&runs=${idOf(STEP - 1)}%2C${idOf(STEP)}`));
+    await page.goBack();
+    await page.getByRole("link", { name: "Trend of stepped" }).click();
+    await page.waitForSelector("h2:text('Changes')");
+  });
+});
+
+test("runs are found by commit and subject, and there is an older page", async () => {
+  await withView("page=runs&subject=stepped", async (page) => {
+    const rows = page.getByRole("region", { name: "Runs" }).locator("tbody tr");
+    await rows.first().waitFor();
+    assert.equal(await rows.count(), 50);
+    await page.getByRole("link", { name: "Older" }).click();
+    await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 10);
+    assert.match(page.url(), /before=/);
+    await page.getByLabel("Commit").fill("abc");
+    await page.getByLabel("Commit").press("Enter");
+    await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 30);
+    assert.doesNotMatch(page.url(), /before=/); // another list begins at its beginning
+    const csv = await downloaded(page, () => page.getByRole("button", { name: "CSV of these 30" }).click());
+    assert.equal(csv.bytes.toString().trim().split("\r\n").length, 31);
+    await page.getByLabel("Subject").fill("nobody");
+    await page.getByLabel("Subject").press("Enter");
+    await page.getByText("No run is like this.").waitFor();
+  });
+});
+
+test("two to eight runs are chosen and compared, and the address shows the same again", async () => {
+  await withView("page=runs&subject=stepped", async (page) => {
+    for (const n of [STEP - 1, STEP, STEP + 1]) await page.getByLabel(`Compare ${idOf(n)}`).click();
+    await page.getByRole("link", { name: "Compare 3 runs" }).click();
+    await page.waitForSelector("h2:text('Side by side')");
+    const table = page.getByRole("region", { name: "Runs side by side" });
+    const row = table.locator("tbody tr", { hasText: "latency.p50" }).first();
+    assert.match(await row.innerText(), /10.*ms \(.* to .*\).*13.*ms \(.* to .*\)/s); // values with their intervals
+    await page.getByText("What else differs").waitFor();
+    assert.match(await page.locator("main").innerText(), /tare compare --history history\.db/);
+    await page.locator(".pick select").selectOption(idOf(STEP + 1));
+    const before = await page.locator("main").innerText();
+    await page.reload();
+    await page.waitForSelector("h2:text('Side by side')");
+    assert.equal(await page.locator("main").innerText(), before);
+  });
+});
+
+test("a ninth run cannot be chosen", async () => {
+  const eight = Array.from({ length: 8 }, (_, i) => idOf(RUNS - 1 - i)).join(",");
+  await withView(`page=runs&subject=stepped&pick=${eight}`, async (page) => {
+    await page.getByRole("link", { name: "Compare 8 runs" }).waitFor();
+    assert.equal(await page.getByLabel(`Compare ${idOf(RUNS - 9)}`).isDisabled(), true);
+    await page.getByLabel(`Compare ${idOf(RUNS - 1)}`).click();
+    await page.getByRole("link", { name: "Compare 7 runs" }).waitFor();
+    assert.equal(await page.getByLabel(`Compare ${idOf(RUNS - 9)}`).isDisabled(), false);
+  });
+});
+
+test("one run is shown by the sections of the report page", async () => {
+  await withView(`page=run&id=${SWEEP.id}`, async (page) => {
+    await page.getByText("Recommended for throughput").waitFor();
+    assert.match(await page.locator("main").innerText(), /46 of 519 runs/);
+    assert.ok((await page.locator("figure").count()) > 3);
+  });
+});
+
+test("runs that are not there are said to be so", async () => {
+  for (const [hash, says] of [
+    [`page=run&id=${idOf(9999)}`, /no such run/],
+    [`page=compare&runs=${idOf(1)},${idOf(9999)}`, /no such run: new/],
+    ["page=trend&subject=nobody", /no such subject/],
+  ])
+    await withView(
+      hash,
+      async (page) => {
+        await page.getByRole("alert").waitFor();
+        assert.match(await page.getByRole("alert").innerText(), says);
+      },
+      { noisy: true },
+    );
+});
+
+test("a page of another name is none", async () => {
+  await withView("page=constructor", async (page) => {
+    await page.getByText("There is no page of this name").waitFor();
+  });
+});
+
+// ---- trends ----
+
+test("the trend has its step, in the plot's words, in the table and in the CSV", async () => {
+  await withView("page=trend&subject=stepped", async (page) => {
+    const figure = page.locator("figure").first();
+    await figure.waitFor();
+    assert.match(await figure.innerText(), /The level changed once, last \+30\s%/);
+    const changes = page.getByRole("region", { name: "Changes of the level" }).locator("tbody tr");
+    assert.equal(await changes.count(), 2);
+    assert.match(await changes.first().innerText(), new RegExp(`worse.*${idOf(STEP - 1)}.*${idOf(STEP)}`, "s"));
+    await figure.getByRole("button", { name: /^Table of/ }).click();
+    assert.equal(await figure.locator("tbody tr").count(), RUNS);
+    const csv = await downloaded(page, () => figure.getByRole("button", { name: /^Save CSV/ }).click());
+    assert.equal(csv.bytes.toString().trim().split("\r\n").length, RUNS + 1);
+    await page.getByLabel("Newest").selectOption("30");
+    await page.waitForFunction(() => document.querySelectorAll("figure tbody tr").length === 30);
+    assert.match(page.url(), /last=30/);
+  });
+});
+
+test("without a subject there are subjects to choose from", async () => {
+  await withView("page=trend", async (page) => {
+    await page.getByRole("link", { name: "stepped" }).click();
+    await page.waitForSelector("figure");
+  });
+});
+
+// ---- other sites ----
+
+test("a page of another origin can change nothing and read nothing", async () => {
+  const other = createServer((_, reply) => reply.setHeader("Content-Type", "text/html").end("<!doctype html><title>x</title><main></main>"));
+  await new Promise((done) => other.listen(0, "127.0.0.1", done));
+  try {
+    await withApp(
+      server.url,
+      async (page) => {
+        await logIn(page);
+        await page.goto(`http://127.0.0.1:${other.address().port}/`); // the same site for cookies, another origin
+        const tried = await page.evaluate(async (url) => {
+          const asked = (init) => fetch(`${url}/api/v1/session`, { credentials: "include", ...init }).then((r) => r.type, () => "failed");
+          return [
+            await asked({}),
+            await asked({ method: "DELETE" }),
+            await asked({ method: "DELETE", headers: { "X-Tare": "page" } }),
+            await asked({ method: "POST", mode: "no-cors", body: "{}" }),
+          ];
+        }, server.url);
+        assert.deepEqual(tried, ["failed", "failed", "failed", "opaque"]);
+        await page.goto(server.url);
+        await page.waitForSelector("nav.menu"); // still logged in
+        const framed = await page.goto(`${server.url}/`);
+        assert.match(framed.headers()["content-security-policy"], /frame-ancestors 'none'/);
+      },
+      { noisy: true },
+    );
+  } finally {
+    other.close();
+  }
+});
+
 // ---- every page ----
 
-const PAGES = ["overview", "runs", "self"];
+const PAGES = ["overview", "runs", `run&id=${SWEEP.id}`, `compare&runs=${idOf(1)},${idOf(55)}`, "trend&subject=stepped", "self"];
 
 for (const id of PAGES)
-  test(`${id}: readable, narrow, dark, by axe's rules`, async () => {
+  test(`${id.split("&")[0]}: readable, narrow, dark, by axe's rules`, async () => {
     for (const theme of ["light", "dark"])
       await withView(
         `page=${id}`,
         async (page) => {
           await page.waitForSelector("main h1");
-          await page.waitForFunction(() => !document.querySelector("[role=status]"));
-          await shot(page, `app-${id}-${theme}`);
+          await page.waitForFunction(() => !document.querySelector("main")?.innerText.includes("Loading…"));
+          await shot(page, `app-${id.split("&")[0]}-${theme}`);
           assert.deepEqual(await violations(page), []);
           await page.setViewportSize({ width: 375, height: 800 });
+          await shot(page, `app-${id.split("&")[0]}-${theme}-narrow`);
           assert.ok((await overflow(page)) <= 0, "nothing sticks out at 375 px");
         },
         { theme },

@@ -3,9 +3,12 @@
 // else knows the pages. docs/server.md says how to add one.
 import type { ComponentType } from "preact";
 import type { Session } from "./api";
+import { compare } from "./pages/compare";
 import { overview } from "./pages/overview";
+import { run } from "./pages/run";
 import { runs } from "./pages/runs";
 import { self } from "./pages/self";
+import { trend } from "./pages/trend";
 
 export interface PageProps {
   session: Session;
@@ -22,6 +25,6 @@ export interface PageRow {
   Component: ComponentType<PageProps>;
 }
 
-export const pages: readonly PageRow[] = [overview, runs, self];
+export const pages: readonly PageRow[] = [overview, runs, run, compare, trend, self];
 
 export const mayOpen = (row: PageRow, session: Session): boolean => session.scopes.split(",").includes(row.scope);

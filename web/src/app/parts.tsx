@@ -35,9 +35,11 @@ export function Loaded<T>(props: { of: Answer<T>; children: (data: T) => Compone
 
 export type Keys = Record<string, string | undefined>;
 
-/** A link to another page; its keys are the whole view. */
+/** The address of another page; its keys are the whole view. */
+export const linkTo = (page: string, keys?: Keys): string => viewLink({ page, ...keys });
+
 export function To(props: { page: string; keys?: Keys; children: ComponentChildren }) {
-  return <a href={viewLink({ page: props.page, ...props.keys })}>{props.children}</a>;
+  return <a href={linkTo(props.page, props.keys)}>{props.children}</a>;
 }
 
 /** One line of input with its name. The value goes out when the reader is done with it, not with each key. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// runs.ts - runs of a list as the server tells them, and as rows of a table. Pure.
-import type { Grid } from "../data/grid";
+// runs.ts - runs of a list as the server tells them, as rows of a table, and those that are chosen to be compared. Pure.
+import type { Cell, Grid } from "../data/grid";
 import { count, instant } from "../ui/format";
 
 /** One run of GET /api/v1/runs; what is unknown is null. */
@@ -19,9 +19,11 @@ export interface ListedRun {
 
 export interface RunList {
   runs: ListedRun[];
-  /** Where the next page begins; null: there is none. */
-  next?: string | null;
 }
+
+/** Where these are in a row. */
+export const RUN_ID = 0;
+export const RUN_SUBJECT = 2;
 
 export const hostName = (r: ListedRun): string | null => r.hostname || r.host || null;
 
@@ -38,7 +40,7 @@ export function runsGrid(list: ListedRun[]): Grid {
       { title: "cases", format: count },
       { title: "tags", text: true },
     ],
-    rows: list.map((r) => [
+    rows: list.map((r): Cell[] => [
       r.id,
       instant(r.created).replace(" UTC", ""),
       r.subject,
@@ -51,3 +53,21 @@ export function runsGrid(list: ListedRun[]): Grid {
     ]),
   };
 }
+
+// ---- those that are chosen ----
+
+export const COMPARED_MOST = 8;
+const ID = /^[0-9A-HJKMNP-TV-Z]{26}$/;
+
+/** The ids in the address, in the order they were chosen; what is no id, comes twice or is one too many is left out. */
+export const idsOf = (text: string): string[] =>
+  [...new Set(text.split(",").map((id) => id.toUpperCase()))].filter((id) => ID.test(id)).slice(0, COMPARED_MOST);
+
+export function toggled(text: string, id: string): string {
+  const ids = idsOf(text);
+  return (ids.includes(id) ? ids.filter((i) => i !== id) : [...ids, id].slice(0, COMPARED_MOST)).join(",");
+}
+
+/** The id of the last run of a full page: the next page begins after it. */
+export const nextPage = (list: ListedRun[], size: number): string | undefined =>
+  list.length >= size ? list[list.length - 1]?.id : undefined;

@@ -61,7 +61,7 @@ function isItem(x: unknown): x is Item {
 }
 
 /** A run document is held against its shape; the others are checked by those who read them. */
-function readItem(item: Item): Item {
+export function readItem(item: Item): Item {
   const name = typeof item.name === "string" ? item.name : undefined;
   if (item.kind !== "run") return { ...item, name };
   const document = shaped(item.document, RUN_WITH_SAMPLES) as RunDocument;

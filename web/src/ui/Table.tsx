@@ -35,15 +35,59 @@ function Heading(props: { column: Column; order: "up" | "down" | null; onSort: (
 export interface RowAction {
   column: number;
   title: (cells: Cell[]) => string;
-  act: (cells: Cell[]) => void;
+  act?: (cells: Cell[]) => void;
+  /** Or where it leads. */
+  href?: (cells: Cell[]) => string;
   /** The row that is chosen. */
   isCurrent?: (cells: Cell[]) => boolean;
 }
 
-function Row(props: { cells: Cell[]; columns: Column[]; action?: RowAction }) {
-  const { action } = props;
+/** A box before each row, by which rows are chosen. */
+export interface RowPick {
+  title: string;
+  label: (cells: Cell[]) => string;
+  isPicked: (cells: Cell[]) => boolean;
+  /** No more can be chosen. */
+  isFull: boolean;
+  toggle: (cells: Cell[]) => void;
+}
+
+function ActiveCell(props: { action: RowAction; cells: Cell[]; text: string }) {
+  const { action, cells, text } = props;
+  if (action.href)
+    return (
+      <a href={action.href(cells)} title={action.title(cells)}>
+        {text}
+      </a>
+    );
+  return (
+    <button type="button" class="rowaction" title={action.title(cells)} onClick={() => action.act?.(cells)}>
+      {text}
+    </button>
+  );
+}
+
+function PickCell(props: { pick: RowPick; cells: Cell[] }) {
+  const { pick, cells } = props;
+  const picked = pick.isPicked(cells);
+  return (
+    <td class="text">
+      <input
+        type="checkbox"
+        aria-label={pick.label(cells)}
+        checked={picked}
+        disabled={pick.isFull && !picked}
+        onChange={() => pick.toggle(cells)}
+      />
+    </td>
+  );
+}
+
+function Row(props: { cells: Cell[]; columns: Column[]; action?: RowAction; pick?: RowPick }) {
+  const { action, pick } = props;
   return (
     <tr aria-current={action?.isCurrent?.(props.cells) ? "true" : undefined}>
+      {pick && <PickCell pick={pick} cells={props.cells} />}
       {props.columns.map((c, i) => {
         const cell = props.cells[i];
         const text = cellText(cell, c);
@@ -51,13 +95,7 @@ function Row(props: { cells: Cell[]; columns: Column[]; action?: RowAction }) {
         const kind = c.text ? "text" : "number";
         return (
           <td class={text === UNKNOWN ? `${kind} unknown` : kind} title={cut ? shown(cell, 2000) : undefined}>
-            {action?.column === i ? (
-              <button type="button" class="rowaction" title={action.title(props.cells)} onClick={() => action.act(props.cells)}>
-                {text}
-              </button>
-            ) : (
-              text
-            )}
+            {action?.column === i && text !== UNKNOWN ? <ActiveCell action={action} cells={props.cells} text={text} /> : text}
           </td>
         );
       })}
@@ -87,7 +125,16 @@ const Spacer = (props: { rows: number; span: number }) =>
     </tr>
   ) : null;
 
-export function Table(props: { grid: Grid; caption: string; sort?: number; down?: boolean; action?: RowAction }) {
+export interface TableProps {
+  grid: Grid;
+  caption: string;
+  sort?: number;
+  down?: boolean;
+  action?: RowAction;
+  pick?: RowPick;
+}
+
+export function Table(props: TableProps) {
   const { columns, rows } = props.grid;
   const [order, setOrder] = useState<{ column: number; down: boolean } | null>(
     props.sort === undefined ? null : { column: props.sort, down: !!props.down },
@@ -95,6 +142,7 @@ export function Table(props: { grid: Grid; caption: string; sort?: number; down?
   const sorted = useMemo(() => (order ? sortRows(rows, order.column, order.down) : rows), [rows, order]);
   const { box, look, range } = useWindow(sorted.length);
   const [from, to] = range;
+  const span = columns.length + (props.pick ? 1 : 0);
   const sortBy = (i: number) => setOrder((o) => ({ column: i, down: o?.column === i ? !o.down : !columns[i]!.text }));
   return (
     <div
@@ -109,6 +157,11 @@ export function Table(props: { grid: Grid; caption: string; sort?: number; down?
         <caption class="hidden">{props.caption}</caption>
         <thead>
           <tr>
+            {props.pick && (
+              <th scope="col" class="plain text">
+                {props.pick.title}
+              </th>
+            )}
             {columns.map((c, i) => (
               <Heading
                 column={c}
@@ -119,11 +172,11 @@ export function Table(props: { grid: Grid; caption: string; sort?: number; down?
           </tr>
         </thead>
         <tbody>
-          <Spacer rows={from} span={columns.length} />
+          <Spacer rows={from} span={span} />
           {sorted.slice(from, to).map((r) => (
-            <Row cells={r} columns={columns} action={props.action} />
+            <Row cells={r} columns={columns} action={props.action} pick={props.pick} />
           ))}
-          <Spacer rows={sorted.length - to} span={columns.length} />
+          <Spacer rows={sorted.length - to} span={span} />
         </tbody>
       </table>
       {rows.length === 0 && <p class="empty">Nothing to list.</p>}

@@ -76,11 +76,20 @@ function axisOf(axis: PlotAxis, colours: Colours, more: uPlot.Axis): uPlot.Axis 
   };
 }
 
+const TICK_PX = 90;
+
+/** Every second, third .. tick, as far as their words have room beside each other. */
+export function thinned(ticks: number[], width: number): number[] {
+  const step = Math.ceil(ticks.length / Math.max(1, Math.floor(width / TICK_PX)));
+  return step > 1 ? ticks.filter((_, i) => i % step === 0) : ticks;
+}
+
 /** Few values each get a tick of their own; then no tick stands for something that was never measured. */
 function xAxis(spec: PlotSpec, colours: Colours): uPlot.Axis {
   const { names, values } = spec.x;
   const own = spec.x.ticks ?? ((names || spec.x.log) && values.length <= 40 ? Array.from(values) : null);
-  const splits = own ? (u: uPlot) => own.filter((v) => v >= u.scales.x!.min! && v <= u.scales.x!.max!) : undefined;
+  const inside = (u: uPlot): number[] => own!.filter((v) => v >= u.scales.x!.min! && v <= u.scales.x!.max!);
+  const splits = own ? (u: uPlot) => (spec.x.ticks ? thinned(inside(u), u.width) : inside(u)) : undefined;
   const text = names ? (_u: uPlot, list: number[]) => list.map((v) => shown(names[v] ?? "", 24)) : undefined;
   return axisOf(spec.x, colours, {
     scale: "x",

@@ -1,35 +1,139 @@
 // SPDX-License-Identifier: MIT
-// overview.tsx - the first page: the newest runs.
+// overview.tsx - the first page: what got worse, and the newest runs.
+import type { Grid } from "../../data/grid";
+import { change, instant, isKnown } from "../../ui/format";
+import { useView } from "../../ui/hash";
 import { Table } from "../../ui/Table";
-import { useAnswer } from "../api";
+import { query, useAnswer } from "../api";
 import type { PageRow } from "../pages";
-import { Loaded, To } from "../parts";
-import { type RunList, runsGrid } from "../runs";
+import { Field, linkTo, Loaded, To } from "../parts";
+import { RUN_ID, type RunList, runsGrid } from "../runs";
 
 const NEWEST = 10;
+const EVERY_S = 60;
+
+export interface Regression {
+  subject: string;
+  case: string;
+  host: string;
+  hostname?: string | null;
+  run: string;
+  run_before: string;
+  created_ms?: number;
+  commit?: string | null;
+  ratio?: number | null;
+  ratio_lo?: number | null;
+  ratio_hi?: number | null;
+}
+
+export interface Regressions {
+  metric: string;
+  series: number;
+  all: boolean;
+  regressions: Regression[];
+}
+
+export function regressionsGrid(list: Regression[]): Grid {
+  return {
+    columns: [
+      { title: "subject", text: true },
+      { title: "case", text: true },
+      { title: "host", text: true },
+      { title: "new / old level", format: change },
+      { title: "low", format: change },
+      { title: "high", format: change },
+      { title: "since (UTC)", text: true },
+      { title: "commit", text: true },
+      { title: "run", text: true },
+      { title: "run before", text: true },
+    ],
+    rows: list.map((r) => [
+      r.subject,
+      r.case,
+      r.hostname || r.host,
+      r.ratio,
+      r.ratio_lo,
+      r.ratio_hi,
+      isKnown(r.created_ms) ? instant(new Date(r.created_ms).toISOString()).replace(" UTC", "") : null,
+      r.commit?.slice(0, 10) ?? null,
+      r.run,
+      r.run_before,
+    ]),
+  };
+}
+
+function Worse(props: { of: Regressions }) {
+  const { metric, series, all, regressions } = props.of;
+  const looked = `${series}${all ? "" : " first"} series of ${metric}`;
+  if (!series) return <p class="empty">No run has {metric} yet.</p>;
+  if (!regressions.length) return <p class="empty">Nothing got worse within the newest 12 runs of {looked}.</p>;
+  const grid = regressionsGrid(regressions);
+  return (
+    <>
+      <Table
+        grid={grid}
+        caption={`What got worse in ${metric}`}
+        action={{
+          column: 8,
+          title: (cells) => `Compare ${cells[8]} with the run before it`,
+          href: (cells) => linkTo("compare", { runs: `${cells[9]},${cells[8]}` }),
+        }}
+      />
+      <ul class="notes">
+        {[...new Set(regressions.map((r) => r.subject))].slice(0, 12).map((subject) => (
+          <li>
+            <To page="trend" keys={{ subject, metric }}>
+              Trend of {subject}
+            </To>
+          </li>
+        ))}
+      </ul>
+      <p class="note">Of {looked}; single outliers are no change.</p>
+    </>
+  );
+}
 
 function Overview() {
-  const newest = useAnswer<RunList>(`/api/v1/runs?limit=${NEWEST}`, 30);
+  const [metric, setMetric] = useView("metric", "latency.p50");
+  const worse = useAnswer<Regressions>(query("/api/v1/regressions", { metric }), EVERY_S);
+  const newest = useAnswer<RunList>(query("/api/v1/runs", { limit: NEWEST }), EVERY_S);
   return (
-    <section>
-      <h2>Newest runs</h2>
-      <Loaded of={newest}>
-        {(list) =>
-          list.runs.length ? (
-            <>
-              <Table grid={runsGrid(list.runs)} caption="Newest runs" />
-              <p>
-                <To page="runs">All runs</To>
+    <>
+      <section>
+        <h2>What got worse</h2>
+        <div class="fields">
+          <Field label="Metric" value={metric} onChange={(v) => setMetric(v || "latency.p50")} />
+        </div>
+        <Loaded of={worse}>{(w) => <Worse of={w} />}</Loaded>
+      </section>
+      <section>
+        <h2>Newest runs</h2>
+        <Loaded of={newest}>
+          {(list) =>
+            list.runs.length ? (
+              <>
+                <Table
+                  grid={runsGrid(list.runs)}
+                  caption="Newest runs"
+                  action={{
+                    column: RUN_ID,
+                    title: (cells) => `Open ${cells[RUN_ID]}`,
+                    href: (cells) => linkTo("run", { id: String(cells[RUN_ID]) }),
+                  }}
+                />
+                <p>
+                  <To page="runs">All runs</To>
+                </p>
+              </>
+            ) : (
+              <p class="empty">
+                No run yet. <code>tare bench</code> writes one; send it with <code>POST /api/v1/runs</code>.
               </p>
-            </>
-          ) : (
-            <p class="empty">
-              No run yet. <code>tare bench</code> writes one; send it with POST /api/v1/runs.
-            </p>
-          )
-        }
-      </Loaded>
-    </section>
+            )
+          }
+        </Loaded>
+      </section>
+    </>
   );
 }
 
