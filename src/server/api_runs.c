@@ -10,7 +10,7 @@
 #include "run/run.h"
 #include "server/route.h"
 
-enum { LIST_DEFAULT = 100, LIST_MAX = 1000 };
+enum { LIST_DEFAULT = 100, LIST_MAX = 1000, SAMPLES_SHOWN = 50000 };
 
 /* ---- lists ---- */
 
@@ -29,6 +29,7 @@ static tare_status read_filter(struct exchange *x, struct store_filter *f, tare_
     tare_status s = exchange_query(x, "subject", &f->subject, err);
     if (s == TARE_OK) s = exchange_query(x, "host", &f->host, err);
     if (s == TARE_OK) s = exchange_query(x, "tag", &f->tag, err);
+    if (s == TARE_OK) s = exchange_query(x, "commit", &f->commit, err);
     if (s == TARE_OK) s = exchange_query(x, "id", &f->id_prefix, err);
     if (s == TARE_OK) s = exchange_query(x, "before", &f->before, err);
     if (s == TARE_OK) s = exchange_query_number(x, "since", times, &since, err);
@@ -83,26 +84,51 @@ static void answer_list(struct server *sv, struct store *s, struct exchange *x)
 
 /* ---- one document ---- */
 
-/* A run of another project is as absent as one that never was. */
-static void answer_document(struct server *sv, struct store *s, struct exchange *x)
+/* A run of another project is as absent as one that never was. False: answered. */
+static bool load_document(struct server *sv, struct store *s, struct exchange *x, struct buf *out)
 {
     tare_error err = TARE_ERROR_INIT;
     bool ours = true;
     tare_status status = TARE_OK;
     if (x->project[0]) status = s->ops->in_project(s, x->param, x->project, &ours, &err);
-    if (status == TARE_OK && ours) status = store_document(s, x->param, &x->reply.body, &err);
+    if (status == TARE_OK && ours) status = store_document(s, x->param, out, &err);
     if (status == TARE_INVALID || !ours)
         reply_problem(x, 404, "there is no such run");
     else if (status != TARE_OK)
         steps_failed(sv, x, &err);
-    else
-        reply_json(x, 200);
+    return status == TARE_OK && ours;
+}
+
+static void answer_document(struct server *sv, struct store *s, struct exchange *x)
+{
+    if (load_document(sv, s, x, &x->reply.body)) reply_json(x, 200);
+}
+
+/* As pages show it: single samples are decoded, and thinned out where there are many. */
+static void answer_view(struct server *sv, struct store *s, struct exchange *x)
+{
+    tare_error err = TARE_ERROR_INIT;
+    struct buf text = BUF_INIT;
+    struct run run;
+    if (load_document(sv, s, x, &text)) {
+        tare_status status = run_read(&run, x->param, text.data, text.len, &err);
+        if (status == TARE_OK) {
+            status = run_write_page(&run, SAMPLES_SHOWN, &x->reply.body, &err);
+            run_release(&run);
+        }
+        if (status == TARE_OK)
+            reply_json(x, 200);
+        else
+            steps_failed(sv, x, &err);
+    }
+    buf_release(&text);
 }
 
 static const struct query_word list_query[] = {
     {"subject", "runs of this subject"},
     {"host", "of this host, by name or fingerprint"},
     {"tag", "that carry this tag"},
+    {"commit", "whose commit begins so"},
     {"id", "whose id begins so"},
     {"since", "created at this time (unix ms) or later"},
     {"before", "an id: the list goes on after that run"},
@@ -120,6 +146,7 @@ static void check_id(struct server *s, struct exchange *x)
 }
 
 const struct steps runs_get = {.now = check_id, .read = answer_document};
+const struct steps runs_view = {.now = check_id, .read = answer_view};
 
 /* ---- keeping ---- */
 

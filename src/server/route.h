@@ -26,9 +26,11 @@ const struct route *route_find(enum http_method method, const char *path, char p
 
 void openapi_write(struct buf *out); /* openapi.c: the table as an OpenAPI 3.1 document */
 
-extern const struct steps runs_list, runs_get, runs_post; /* api_runs.c */
-extern const struct steps series_list, series_get;        /* api_series.c */
+extern const struct steps runs_list, runs_get, runs_view, runs_post; /* api_runs.c */
+extern const struct steps series_list, series_get;                   /* api_series.c */
 
+extern const struct steps trend_get, regressions_list;               /* api_trend.c */
+extern const struct steps compare_get;                               /* api_compare.c */
 extern const struct steps session_get, session_post, session_delete; /* api_session.c */
 extern const struct steps app_page, app_script, app_style;           /* app.c */
 extern const struct steps hosts_list, metrics_get, metrics_post;     /* api_metrics.c */

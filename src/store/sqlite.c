@@ -75,7 +75,8 @@ const int db_schema_version = SCHEMA_VERSION;
     "  OR EXISTS (SELECT 1 FROM baseline WHERE baseline.run = run.seq" \
     "   AND (baseline.name = ?3 OR 'baseline:' || baseline.name = ?3)))" \
     " AND (?4 IS NULL OR substr(id, 1, length(?4)) = ?4) AND created_ms >= ?5" \
-    " AND (?7 IS NULL OR (created_ms, seq) < (SELECT created_ms, seq FROM run WHERE id = ?7))" more \
+    " AND (?7 IS NULL OR (created_ms, seq) < (SELECT created_ms, seq FROM run WHERE id = ?7))" \
+    " AND (?8 IS NULL OR substr(git_commit, 1, length(?8)) = ?8)" more \
     " ORDER BY created_ms DESC, seq DESC LIMIT ?6"
 
 /* `of` is one more condition on the values of a series: those of a project are as if there were no others. */
@@ -127,7 +128,7 @@ const char *const db_statements[DB_N] = {
                       " AND NOT EXISTS (SELECT 1 FROM value WHERE value.series = series.id)",
     [DB_LIST] = LIST_RUNS(""),
     [DB_LIST_PROJECT] = LIST_RUNS(" AND EXISTS (SELECT 1 FROM project"
-                                  " WHERE project.run = run.seq AND project.name = ?8)"),
+                                  " WHERE project.run = run.seq AND project.name = ?9)"),
     [DB_BODY] = "SELECT body FROM run JOIN document ON document.run = run.seq WHERE id = ?1",
     [DB_NAMES] = LIST_SERIES(""),
     [DB_NAMES_PROJECT] = LIST_SERIES(OF_PROJECT("?8")),

@@ -45,7 +45,7 @@ tare_status db_list(struct store *base, const struct store_filter *f, store_run_
     enum db_result rc = DB_DONE;
     tare_status status = db_get(s, f->project ? DB_LIST_PROJECT : DB_LIST, &q, err);
     if (status != TARE_OK) return status;
-    if (f->project) db_text(q, 8, f->project);
+    if (f->project) db_text(q, 9, f->project);
     db_text(q, 1, f->subject);
     db_text(q, 2, f->host);
     db_text(q, 3, f->tag);
@@ -53,6 +53,7 @@ tare_status db_list(struct store *base, const struct store_filter *f, store_run_
     db_int(q, 5, f->since_ms ? f->since_ms : INT64_MIN);
     db_int(q, 6, limit_of(f->limit));
     db_text(q, 7, f->before);
+    db_text(q, 8, f->commit);
     while (status == TARE_OK && (rc = db_next(q)) == DB_ROW) {
         struct store_run run = {0};
         read_run(q, &run);

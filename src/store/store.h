@@ -69,6 +69,7 @@ struct store_value {
 
 struct store_filter { /* all zero: every run */
     const char *subject, *host, *tag, *id_prefix, *project;
+    const char *commit; /* its beginning */
     const char *before; /* id: those that come after this run in the list; NULL: from its beginning */
     int64_t since_ms;   /* 0: any */
     uint64_t limit;     /* 0: all */

@@ -15,6 +15,7 @@
 #include "core/file.h"
 #include "core/mem.h"
 #include "core/str.h"
+#include "history/past.h"
 
 struct side {
     VEC(struct run) runs;
@@ -27,9 +28,7 @@ struct comparing {
     struct store *store; /* NULL: there is no history, or it was not asked */
     struct side base, new_;
     const char *subject;
-    bool mute;         /* the history cannot be read */
     const char *fresh; /* id of the run that was just made; NULL: none */
-    char host[RUN_FINGERPRINT_SIZE];
 };
 
 static void side_release(struct side *s)
@@ -198,41 +197,6 @@ static tare_status open_history(struct comparing *k, bool needed)
     return TARE_OK;
 }
 
-/* ---- what earlier runs say ---- */
-
-static bool is_compared(const struct side *s, const char *id)
-{
-    for (size_t i = 0; i < s->list.n; i++)
-        if (strcmp(s->list.items[i]->id, id) == 0) return true;
-    return false;
-}
-
-/* Earlier values of a metric on the same machine, as logarithms. The runs that are compared are no yardstick for
- * themselves. */
-static tare_status past_values(void *ctx, const char *case_name, const char *metric,
-                               struct compare_series *out, tare_error *err)
-{
-    struct comparing *k = ctx;
-    struct store_points points = {VEC_INIT};
-    struct store_query q = {
-        .subject = k->subject, .case_name = case_name, .metric = metric, .host = k->host, .anchor = ""};
-    tare_error why = TARE_ERROR_INIT;
-    tare_status s = k->mute ? TARE_OK : store_series(k->store, &q, out->max, &points, &why);
-    if (s == TARE_NOMEM) return error_set(err, s, "%s", why.text);
-    if (s < 0) { /* a yardstick less: told, and judged as if there were none */
-        cli_warn(k->cli, "judged without the history: %s", why.text);
-        k->mute = true;
-        s = TARE_OK;
-    }
-    for (size_t i = 0; s == TARE_OK && i < points.at.n && out->n < out->max; i++) {
-        const struct store_point *p = &points.at.items[i];
-        if (!is_compared(&k->base, p->run) && !is_compared(&k->new_, p->run) && p->value > 0)
-            out->at[out->n++] = (struct compare_moment){p->created_ms, log(p->value)};
-    }
-    vec_release(&points.at);
-    return s;
-}
-
 /* ---- judging ---- */
 
 tare_status compare_limits_read(const struct opt_list *texts, const struct measure *among,
@@ -295,7 +259,9 @@ static tare_status judge(struct comparing *k, struct comparison *c)
 {
     struct compare_limits l = VEC_INIT;
     tare_error *err = &k->cli->error;
-    const struct run *first = k->new_.list.items[0];
+    struct history_past past = {
+        .store = k->store,
+        .but = {{k->base.list.items, k->base.list.n}, {k->new_.list.items, k->new_.list.n}}};
     struct compare_saved in = {.base = k->base.list.items,
                                .n_base = k->base.list.n,
                                .new_ = k->new_.list.items,
@@ -303,10 +269,9 @@ static tare_status judge(struct comparing *k, struct comparison *c)
                                .rule = BETWEEN_RULE_INIT,
                                .apart_ms = k->a->close_runs ? 0 : LAUNCHES_APART_MS,
                                .force = k->a->force};
-    k->subject = first->subject.name;
-    run_host_fingerprint(&first->host, k->host);
-    if (first->host.fingerprint) snprintf(k->host, sizeof k->host, "%s", first->host.fingerprint);
-    if (k->store && !k->a->history.none) in.past = (struct compare_past){past_values, k};
+    history_past_of(&past, k->new_.list.items[0]);
+    k->subject = past.subject;
+    if (k->store && !k->a->history.none) in.past = (struct compare_past){history_past_values, &past};
     if (k->a->min_effect >= 0) in.rule.min_effect = k->a->min_effect;
     in.rule.detect = fmax(in.rule.detect, 2.5 * in.rule.min_effect);
     tare_status s = compare_limits_read(&k->a->fail_on, NULL, &l, err);
@@ -314,6 +279,7 @@ static tare_status judge(struct comparing *k, struct comparison *c)
     in.n_limits = l.n;
     name_sides(k, c);
     if (s == TARE_OK) s = compare_saved(c, &in, err);
+    if (past.failed.status != TARE_OK) cli_warn(k->cli, "judged without the history: %s", past.failed.text);
     if (s == TARE_OK) compare_tell_again(k->a, c);
     vec_release(&l);
     return s;

@@ -9,21 +9,20 @@
 #include "cli/command.h"
 #include "cli/html_out.h"
 #include "cli/output.h"
-#include "cli/history/trend_show.h"
 #include "core/fmt.h"
 #include "core/mem.h"
 #include "core/stats.h"
 #include "core/suggest.h"
+#include "history/trend_answer.h"
 
 #define GAP_ALPHA 0.01 /* of calling a newest run worse by its median alone */
 
 struct trend_question {
     struct history_args where;
-    struct store_query query;
+    struct trend_ask ask;
     const char *metric, *csv, *html, *fail_on;
     double limit; /* of --fail-on; else the smallest change that is told */
-    uint64_t last;
-    bool anchored, absolute, fail, strict, json;
+    bool fail, strict, json;
 };
 
 /* ---- which series ---- */
@@ -60,78 +59,21 @@ static int choose_subject(struct cli *cli, struct store *s, struct trend_questio
     struct buf list = BUF_INIT;
     list_names(&list, all);
     if (all->at.n == 0)
-        error_set(&cli->error, TARE_INVALID, "%s: no run has %s", s->where, a->query.metric);
-    else if (a->query.subject && !has_name(all, a->query.subject))
+        error_set(&cli->error, TARE_INVALID, "%s: no run has %s", s->where, a->ask.query.metric);
+    else if (a->ask.query.subject && !has_name(all, a->ask.query.subject))
         error_set(&cli->error, TARE_INVALID, "%s: no subject %s with %s; there are: %s", s->where,
-                  a->query.subject, a->query.metric, list.data);
-    else if (!a->query.subject && all->at.n > 1)
+                  a->ask.query.subject, a->ask.query.metric, list.data);
+    else if (!a->ask.query.subject && all->at.n > 1)
         error_set(&cli->error, TARE_INVALID, "%s: which --subject? There are: %s", s->where, list.data);
     else
         cli->error.status = TARE_OK;
     buf_release(&list);
     if (cli->error.status != TARE_OK) return cli_fail(cli);
-    if (!a->query.subject) a->query.subject = all->at.items[0];
+    if (!a->ask.query.subject) a->ask.query.subject = all->at.items[0];
     return 0;
 }
 
-/* ---- loading ---- */
-
-struct loading {
-    const struct trend_question *a;
-    struct trend_answer *to;
-};
-
-static struct trend_series *same_place(struct trend_answer *to, const struct store_series_name *n)
-{
-    for (size_t i = 0; i < to->series.n; i++) {
-        struct trend_series *s = &to->series.items[i];
-        if (strcmp(s->case_name, n->case_name) == 0 && strcmp(s->host, n->host) == 0) return s;
-    }
-    return NULL;
-}
-
-/* Ratios to an anchor are some twenty times less noisy than times: where they exist they are taken, the ones to
- * the newest anchor. */
-static tare_status note_series(void *ctx, const struct store_series_name *n, tare_error *err)
-{
-    struct loading *l = ctx;
-    bool anchored = n->anchor[0] != 0;
-    if (anchored ? l->a->absolute : l->a->anchored) return TARE_OK;
-    struct arena *a = &l->to->arena;
-    struct trend_series *there = same_place(l->to, n);
-    if (there && !anchored) return TARE_OK;
-    struct trend_series fresh = {.case_name = arena_str(a, n->case_name),
-                                 .host = arena_str(a, n->host),
-                                 .hostname = arena_str(a, n->hostname ? n->hostname : ""),
-                                 .anchor = arena_str(a, n->anchor),
-                                 .id = n->id,
-                                 .in_store = n->points};
-    if (a->failed) return error_nomem(err, "a series");
-    if (!there) return vec_push(&l->to->series, fresh, err);
-    if (there->anchor[0]) fresh.other_anchors = there->other_anchors + 1;
-    *there = fresh; /* nothing was loaded for it yet */
-    return TARE_OK;
-}
-
-static tare_status fill_series(struct store *store, const struct trend_question *a, struct trend_series *s,
-                               const struct trend_options *o, tare_error *err)
-{
-    size_t kept = 0;
-    tare_status status =
-        store->ops->series(store, &(struct store_span){.series = s->id, .last = a->last}, &s->points, err);
-    if (status != TARE_OK) return status;
-    s->y = mem_new(s->points.at.n + 1, sizeof *s->y);
-    if (!s->y) return error_set(err, TARE_NOMEM, "out of memory");
-    for (size_t i = 0; i < s->points.at.n; i++) {
-        double v = s->points.at.items[i].value, y = s->anchor[0] ? v : log(v);
-        if (!isfinite(y)) continue;
-        s->points.at.items[kept] = s->points.at.items[i];
-        s->y[kept++] = y;
-    }
-    s->left_out = s->points.at.n - kept;
-    s->points.at.n = kept;
-    return kept ? trend_find(s->y, kept, o, &s->found, err) : TARE_OK;
-}
+/* ---- what a gate cannot read ---- */
 
 /* Does the newest run of the case have the metric at all? Where it does not, its median against those before tells
  * whether the gate fails all the same. Busy and brief, for all that the history tells: the widest bound. */
@@ -139,11 +81,11 @@ static tare_status note_gap(struct store *store, const struct trend_question *q,
                             struct trend_series *s, tare_error *err)
 {
     struct store_query beside = {
-        .subject = q->query.subject, .case_name = s->case_name, .metric = "latency.p50", .host = s->host, .anchor = ""};
+        .subject = q->ask.query.subject, .case_name = s->case_name, .metric = "latency.p50", .host = s->host, .anchor = ""};
     struct store_points median = {VEC_INIT};
     const struct measure *m = measure_find(beside.metric);
     if (s->anchor[0] || strncmp(to->metric->name, "latency.", 8) != 0) return TARE_OK;
-    tare_status status = store_series(store, &beside, q->last, &median, err);
+    tare_status status = store_series(store, &beside, q->ask.last, &median, err);
     size_t n = median.at.n;
     const struct store_point *last = n ? &median.at.items[n - 1] : NULL;
     const char *have = s->points.at.n ? s->points.at.items[s->points.at.n - 1].run : "";
@@ -168,12 +110,7 @@ static tare_status note_gap(struct store *store, const struct trend_question *q,
 static tare_status load_series(struct store *store, const struct trend_question *a, struct trend_answer *to,
                                tare_error *err)
 {
-    struct loading l = {a, to};
-    struct trend_options o = TREND_OPTIONS_INIT;
-    o.less_is_worse = to->metric->more_is_better;
-    tare_status s = store->ops->names(store, &a->query, note_series, &l, err);
-    for (size_t i = 0; i < to->series.n && s == TARE_OK; i++)
-        s = fill_series(store, a, &to->series.items[i], &o, err);
+    tare_status s = trend_load(store, &a->ask, to, err);
     for (size_t i = 0; (a->fail || a->fail_on) && i < to->series.n && s == TARE_OK; i++)
         s = note_gap(store, a, to, &to->series.items[i], err);
     return s;
@@ -210,14 +147,21 @@ static bool is_undecided(const struct trend_question *q, const struct trend_answ
     return false;
 }
 
+static struct trend_style style_of(const struct term *t)
+{
+    return (struct trend_style){term_style(t, TERM_RED), term_style(t, TERM_GREEN), term_style(t, TERM_PLAIN), t->width,
+                                t->utf8};
+}
+
 static tare_status write_page(struct cli *cli, const char *path, const struct trend_answer *found)
 {
     struct html_out h = HTML_OUT_INIT;
     struct buf text = BUF_INIT;
     struct report_style style = REPORT_STYLE_NONE;
+    struct trend_style look = TREND_STYLE_NONE;
     struct answer a;
     answer_begin(&a, sink_to_buf(&text), true, &style, &cli->error);
-    trend_say(&a, found, &cli->out_term);
+    trend_say(&a, found, &look);
     tare_status s = answer_end(&a);
     if (s == TARE_OK) s = html_out_text(&h, "history", found->subject, &text, &cli->error);
     if (s == TARE_OK) s = html_out_write(cli, &h, path, found->subject);
@@ -238,11 +182,12 @@ static tare_status write_csv(struct cli *cli, const char *path, const struct tre
 static int answer_trend(struct cli *cli, const struct trend_question *q, const struct trend_answer *found)
 {
     struct answer a;
+    struct trend_style look = style_of(&cli->out_term);
     tare_status s = q->csv ? write_csv(cli, q->csv, found) : TARE_OK;
     if (s == TARE_OK && q->html) s = write_page(cli, q->html, found);
     if (s == TARE_OK && !output_is_answer(q->csv)) {
         cli_answer_begin(cli, &a, q->json);
-        trend_say(&a, found, &cli->out_term);
+        trend_say(&a, found, &look);
         s = answer_end(&a);
     }
     int rc = cli_stream_result(cli, s);
@@ -261,25 +206,19 @@ static int answer_trend(struct cli *cli, const struct trend_question *q, const s
 static int trend_of(struct cli *cli, struct store *store, struct trend_question *a)
 {
     struct names all = {0};
-    struct store_query every = {.metric = a->query.metric};
+    struct store_query every = {.metric = a->ask.query.metric};
     struct trend_answer found = {.history = store->where, .metric = measure_find(a->metric)};
     tare_status s = store->ops->names(store, &every, note_subject, &all, &cli->error);
     int rc = s == TARE_OK ? choose_subject(cli, store, a, &all) : cli_fail(cli);
     if (rc == 0) {
-        found.subject = a->query.subject;
+        found.subject = a->ask.query.subject;
         s = load_series(store, a, &found, &cli->error);
         if (s == TARE_OK && found.series.n == 0)
             s = error_set(&cli->error, TARE_INVALID, "%s: no such case, host or anchor of %s with %s",
-                          store->where, found.subject, a->query.metric);
+                          store->where, found.subject, a->ask.query.metric);
         rc = s == TARE_OK ? answer_trend(cli, a, &found) : cli_fail(cli);
     }
-    for (size_t i = 0; i < found.series.n; i++) {
-        mem_free(found.series.items[i].y);
-        vec_release(&found.series.items[i].points.at);
-        trend_release(&found.series.items[i].found);
-    }
-    vec_release(&found.series);
-    arena_release(&found.arena);
+    trend_answer_release(&found);
     vec_release(&all.at);
     arena_release(&all.arena);
     return rc;
@@ -306,9 +245,9 @@ static int read_limit(struct cli *cli, struct trend_question *q)
         return cli_fail(cli);
     }
     q->limit = isnan(limit.share) ? o.min_effect : limit.share;
-    if (strcmp(limit.metric, q->query.metric) == 0) return 0;
+    if (strcmp(limit.metric, q->ask.query.metric) == 0) return 0;
     return cli_usage_error(cli, "--fail-on is of %s, the trend of %s: give --metric %s", limit.metric,
-                           q->query.metric, limit.metric);
+                           q->ask.query.metric, limit.metric);
 }
 
 int cmd_trend(struct cli *cli, int argc, char **argv)
@@ -321,16 +260,16 @@ int cmd_trend(struct cli *cli, int argc, char **argv)
         .tail = "tare trend --subject minilm --metric throughput\n"
                 "tare trend --fail                  exit 1 if it got worse within the last 12 runs",
     };
-    struct trend_question a = {.where = HISTORY_ARGS_INIT, .metric = "latency.p50", .last = 100};
+    struct trend_question a = {.where = HISTORY_ARGS_INIT, .metric = "latency.p50", .ask.last = 100};
     const struct opt rows[] = {
-        OPT_STRING('s', "subject", &a.query.subject, "<name>", "which subject (default: the only one)"),
+        OPT_STRING('s', "subject", &a.ask.query.subject, "<name>", "which subject (default: the only one)"),
         OPT_STRING('m', "metric", &a.metric, "<name>", "which number of its cases"),
-        OPT_STRING('c', "case", &a.query.case_name, "<name>", "only this case"),
-        OPT_STRING(0, "host", &a.query.host, "<fingerprint>", "only this machine"),
-        OPT_UINT_IN('n', "last", &a.last, 1, TREND_MAX, "look at the newest so many runs"),
-        OPT_FLAG(0, "anchored", &a.anchored, "only ratios to an anchor build"),
-        OPT_STRING(0, "anchor", &a.query.anchor, "<name>", "to this one (default: the one that came last)"),
-        OPT_FLAG(0, "absolute", &a.absolute, "only values of their own, though ratios exist",
+        OPT_STRING('c', "case", &a.ask.query.case_name, "<name>", "only this case"),
+        OPT_STRING(0, "host", &a.ask.query.host, "<fingerprint>", "only this machine"),
+        OPT_UINT_IN('n', "last", &a.ask.last, 1, TREND_MAX, "look at the newest so many runs"),
+        OPT_FLAG(0, "anchored", &a.ask.anchored, "only ratios to an anchor build"),
+        OPT_STRING(0, "anchor", &a.ask.query.anchor, "<name>", "to this one (default: the one that came last)"),
+        OPT_FLAG(0, "absolute", &a.ask.absolute, "only values of their own, though ratios exist",
                  .not_with = "anchored anchor"),
         OPT_FLAG(0, "fail", &a.fail, "exit 1 if a level got worse within the last 12 runs"),
         OPT_STRING(0, "fail-on", &a.fail_on, "<limit>",
@@ -349,9 +288,9 @@ int cmd_trend(struct cli *cli, int argc, char **argv)
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc) return rc;
     if (!measure_find(a.metric)) return unknown_metric(cli, a.metric);
-    if (a.query.anchor && !a.query.anchor[0]) return cli_usage_error(cli, "--anchor: which?");
-    if (a.query.anchor) a.anchored = true;
-    a.query.metric = measure_find(a.metric)->name;
+    if (a.ask.query.anchor && !a.ask.query.anchor[0]) return cli_usage_error(cli, "--anchor: which?");
+    if (a.ask.query.anchor) a.ask.anchored = true;
+    a.ask.query.metric = measure_find(a.metric)->name;
     if ((rc = read_limit(cli, &a)) != 0 || (rc = html_out_check(cli, a.html)) != 0) return rc;
     rc = history_open(cli, &a.where, false, &store);
     if (rc == 0) rc = trend_of(cli, store, &a);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * trend_show.c - see trend_show.h. Percentages are ratios of levels; what has no bound is said to have none. */
-#include "cli/history/trend_show.h"
+ * trend_show.c - see trend_answer.h. Percentages are ratios of levels; what has no bound is said to have none. */
+#include "history/trend_answer.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -70,7 +70,7 @@ static void add_ratio(struct buf *b, const struct trend_change *c)
 
 /* A change lies between two runs: both are told, because the cause is in one of the commits between them. */
 static void say_change(struct answer *a, const struct trend_series *s, const struct trend_change *c,
-                       const struct term *t)
+                       const struct trend_style *t)
 {
     const struct store_point *p = &s->points.at.items[c->at], *before = p - 1;
     answer_object(a, NULL);
@@ -79,8 +79,8 @@ static void say_change(struct answer *a, const struct trend_series *s, const str
     answer_str(a, "commit", p->commit[0] ? p->commit : NULL, NULL);
     answer_str(a, "run_before", before->run, NULL);
     answer_str(a, "commit_before", before->commit[0] ? before->commit : NULL, NULL);
-    answer_bool(a, "worse", c->worse, "  %s%-6s%s ", term_style(t, c->worse ? TERM_RED : TERM_GREEN),
-                c->worse ? "worse" : "better", term_style(t, TERM_PLAIN));
+    answer_bool(a, "worse", c->worse, "  %s%-6s%s ", c->worse ? t->worse : t->better,
+                c->worse ? "worse" : "better", t->plain);
     answer_bool(a, "recent", c->recent, NULL);
     add_ratio(answer_text(a), c);
     answer_f64(a, "ratio", c->ratio.value, NULL);
@@ -149,7 +149,7 @@ static void add_head(struct buf *b, const struct trend_answer *found, const stru
 }
 
 static void add_now(struct buf *b, const struct trend_answer *found, const struct trend_series *s,
-                    const struct term *t)
+                    const struct trend_style *t)
 {
     size_t width = t->width > 4 && t->width - 4 < SPARK_MAX ? t->width - 4 : SPARK_MAX;
     buf_add_str(b, "  ");
@@ -206,7 +206,7 @@ static void say_levels(struct answer *a, const struct trend *t)
 /* JSON and text are made in one go, in the order of both: answers without a format are JSON only, add_*() are text
  * only. Without a point there is nothing to tell a person, but a program finds all keys. */
 static void say_series(struct answer *a, const struct trend_answer *found, const struct trend_series *s,
-                       const struct term *term)
+                       const struct trend_style *style)
 {
     const struct trend *t = &s->found;
     bool any = s->points.at.n > 0;
@@ -225,16 +225,16 @@ static void say_series(struct answer *a, const struct trend_answer *found, const
     answer_f64(a, "ratio", t->levels.n ? t->creep.ratio : NAN, NULL);
     answer_object_end(a);
     say_levels(a, t);
-    if (any) add_now(answer_text(a), found, s, term);
+    if (any) add_now(answer_text(a), found, s, style);
     answer_list(a, "changes");
-    for (size_t i = 0; i < t->changes.n; i++) say_change(a, s, &t->changes.items[i], term);
+    for (size_t i = 0; i < t->changes.n; i++) say_change(a, s, &t->changes.items[i], style);
     answer_list_end(a);
     if (any) add_creep(answer_text(a), s);
     if (any) add_limits(answer_text(a), s);
     say_points(a, s);
 }
 
-void trend_say(struct answer *a, const struct trend_answer *found, const struct term *term)
+void trend_say(struct answer *a, const struct trend_answer *found, const struct trend_style *style)
 {
     answer_str(a, "schema", "tare.trend/1", NULL);
     answer_str(a, "history", found->history, NULL);
@@ -247,7 +247,7 @@ void trend_say(struct answer *a, const struct trend_answer *found, const struct 
     for (size_t i = 0; i < found->series.n; i++) {
         answer_say(a, "\n");
         answer_object(a, NULL);
-        say_series(a, found, &found->series.items[i], term);
+        say_series(a, found, &found->series.items[i], style);
         answer_object_end(a);
     }
     answer_list_end(a);

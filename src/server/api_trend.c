@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT
+ * api_trend.c - how a metric went, by HTTP: the series of one subject with their levels and changes, as `tare trend`
+ * tells them, and what got worse lately over all subjects. Judged on a reader, of a bounded number of points. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/fmt.h"
+#include "core/json.h"
+#include "core/suggest.h"
+#include "history/trend_answer.h"
+#include "server/route.h"
+
+enum { LAST_DEFAULT = 100, SERIES_MOST = 500 };
+
+/* ---- the question ---- */
+
+static tare_status read_metric(struct exchange *x, struct store_query *q, tare_error *err)
+{
+    const char *name = NULL;
+    struct suggest near;
+    tare_status s = exchange_query(x, "metric", &name, err);
+    if (s != TARE_OK) return s;
+    const struct measure *m = measure_find(name ? name : "latency.p50");
+    q->metric = m ? m->name : NULL;
+    if (m) return TARE_OK;
+    suggest_init(&near, name, strlen(name));
+    for (m = measure_table; m->name; m++) suggest_offer(&near, m->name);
+    const char *best = suggest_best(&near);
+    return error_set(err, TARE_INVALID, "metric: there is no %.60s%s%s%s", name, best ? "; did you mean " : "",
+                     best ? best : "", best ? "?" : "");
+}
+
+static tare_status read_ask(struct exchange *x, struct trend_ask *ask, tare_error *err)
+{
+    const struct number_range lasts = {1, TREND_MAX};
+    struct store_query *q = &ask->query;
+    *ask = (struct trend_ask){.last = LAST_DEFAULT,
+                              .query = {.limit = SERIES_MOST, .project = x->project[0] ? x->project : NULL}};
+    tare_status s = read_metric(x, q, err);
+    if (s == TARE_OK) s = exchange_query(x, "subject", &q->subject, err);
+    if (s == TARE_OK) s = exchange_query(x, "case", &q->case_name, err);
+    if (s == TARE_OK) s = exchange_query(x, "host", &q->host, err);
+    return s == TARE_OK ? exchange_query_number(x, "last", lasts, &ask->last, err) : s;
+}
+
+/* ---- one subject ---- */
+
+static tare_status tell_trend(struct exchange *x, const struct trend_answer *found, tare_error *err)
+{
+    struct report_style none = REPORT_STYLE_NONE;
+    struct trend_style look = TREND_STYLE_NONE;
+    struct answer a;
+    answer_begin(&a, sink_to_buf(&x->reply.body), true, &none, err);
+    trend_say(&a, found, &look);
+    return answer_end(&a);
+}
+
+static void answer_trend(struct server *sv, struct store *s, struct exchange *x)
+{
+    tare_error err = TARE_ERROR_INIT;
+    struct trend_ask ask;
+    struct trend_answer found = {0};
+    tare_status status = read_ask(x, &ask, &err);
+    if (status == TARE_OK && !ask.query.subject) status = error_set(&err, TARE_INVALID, "subject: which?");
+    if (status != TARE_OK) {
+        reply_problem(x, 400, "%s", err.text);
+        return;
+    }
+    found.subject = ask.query.subject;
+    status = trend_load(s, &ask, &found, &err);
+    if (status == TARE_OK && found.series.n == 0) {
+        reply_problem(x, 404, "there is no such subject, case, host or metric");
+    } else {
+        if (status == TARE_OK) status = tell_trend(x, &found, &err);
+        if (status == TARE_OK)
+            reply_json(x, 200);
+        else
+            steps_failed(sv, x, &err);
+    }
+    trend_answer_release(&found);
+}
+
+static const struct query_word trend_query[] = {
+    {"subject", "of this subject; needed"},
+    {"metric", "this number of its cases; latency.p50 where nothing is said"},
+    {"case", "only this case"},
+    {"host", "only the host with this fingerprint"},
+    {"last", "of the newest so many runs: 1 to 2000, 100 where nothing is said"},
+    {NULL, NULL}};
+
+const struct steps trend_get = {.read = answer_trend, .query = trend_query, .replies = "200,404"};
+
+/* ---- what got worse ---- */
+
+struct worse {
+    const struct trend_series *series;
+    const struct trend_change *change;
+};
+
+/* The largest change first. */
+static int by_effect(const void *a, const void *b)
+{
+    double x = fabs(log(((const struct worse *)a)->change->ratio.value));
+    double y = fabs(log(((const struct worse *)b)->change->ratio.value));
+    return (x < y) - (x > y);
+}
+
+static void put_worse(struct json *j, const struct worse *w)
+{
+    const struct trend_series *s = w->series;
+    const struct trend_change *c = w->change;
+    const struct store_point *p = &s->points.at.items[c->at], *before = p - 1;
+    json_object_begin(j);
+    json_kv_string(j, "subject", s->subject);
+    json_kv_string(j, "case", s->case_name);
+    json_kv_string(j, "host", s->host);
+    json_kv_string(j, "hostname", s->hostname[0] ? s->hostname : NULL);
+    json_kv_string(j, "run", p->run);
+    json_kv_int(j, "created_ms", p->created_ms);
+    json_kv_string(j, "commit", p->commit[0] ? p->commit : NULL);
+    json_kv_string(j, "run_before", before->run);
+    json_kv_string(j, "commit_before", before->commit[0] ? before->commit : NULL);
+    json_kv_double(j, "ratio", c->ratio.value);
+    json_kv_double(j, "ratio_lo", c->ratio.lo > 0 ? c->ratio.lo : NAN);
+    json_kv_double(j, "ratio_hi", c->ratio.hi);
+    json_kv_double(j, "p", c->p);
+    json_object_end(j);
+}
+
+struct worse_list {
+    VEC(struct worse) at;
+};
+
+static tare_status find_worse(const struct trend_answer *found, struct worse_list *to, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    for (size_t i = 0; i < found->series.n; i++) {
+        const struct trend_series *of = &found->series.items[i];
+        for (size_t k = 0; k < of->found.changes.n && s == TARE_OK; k++) {
+            const struct trend_change *c = &of->found.changes.items[k];
+            if (c->worse && c->recent) s = vec_push(&to->at, ((struct worse){of, c}), err);
+        }
+    }
+    if (s == TARE_OK && to->at.n) qsort(to->at.items, to->at.n, sizeof *to->at.items, by_effect);
+    return s;
+}
+
+static void tell_worse(struct exchange *x, const struct trend_answer *found, const struct worse_list *list)
+{
+    struct json j;
+    reply_json(x, 200);
+    json_init(&j, &x->reply.body, JSON_STYLE_COMPACT);
+    json_object_begin(&j);
+    json_kv_string(&j, "metric", found->metric->name);
+    json_kv_bool(&j, "more_is_better", found->metric->more_is_better);
+    json_kv_uint(&j, "series", found->series.n);
+    json_kv_bool(&j, "all", found->series.n < SERIES_MOST);
+    json_key(&j, "regressions");
+    json_array_begin(&j);
+    for (size_t i = 0; i < list->at.n; i++) put_worse(&j, &list->at.items[i]);
+    json_array_end(&j);
+    json_object_end(&j);
+    json_finish(&j, NULL);
+}
+
+static void answer_worse(struct server *sv, struct store *s, struct exchange *x)
+{
+    tare_error err = TARE_ERROR_INIT;
+    struct trend_ask ask;
+    struct trend_answer found = {0};
+    struct worse_list list = {VEC_INIT};
+    if (read_ask(x, &ask, &err) != TARE_OK) {
+        reply_problem(x, 400, "%s", err.text);
+        return;
+    }
+    tare_status status = trend_load(s, &ask, &found, &err);
+    if (status == TARE_OK) status = find_worse(&found, &list, &err);
+    if (status == TARE_OK)
+        tell_worse(x, &found, &list);
+    else
+        steps_failed(sv, x, &err);
+    vec_release(&list.at);
+    trend_answer_release(&found);
+}
+
+static const struct query_word worse_query[] = {
+    {"metric", "in this number of cases; latency.p50 where nothing is said"},
+    {"subject", "only of this subject"},
+    {"case", "only this case"},
+    {"host", "only the host with this fingerprint"},
+    {"last", "of the newest so many runs: 1 to 2000, 100 where nothing is said"},
+    {NULL, NULL}};
+
+const struct steps regressions_list = {.read = answer_worse, .query = worse_query, .example = "?metric=latency.p50"};
