@@ -80,8 +80,11 @@ static int choose_subject(struct cli *cli, struct store *s, struct trend_questio
 static tare_status note_gap(struct store *store, const struct trend_question *q, struct trend_answer *to,
                             struct trend_series *s, tare_error *err)
 {
-    struct store_query beside = {
-        .subject = q->ask.query.subject, .case_name = s->case_name, .metric = "latency.p50", .host = s->host, .anchor = ""};
+    struct store_query beside = {.subject = q->ask.query.subject,
+                                 .case_name = s->case_name,
+                                 .metric = "latency.p50",
+                                 .host = s->host,
+                                 .anchor = ""};
     struct store_points median = {VEC_INIT};
     const struct measure *m = measure_find(beside.metric);
     if (s->anchor[0] || strncmp(to->metric->name, "latency.", 8) != 0) return TARE_OK;
