@@ -21,8 +21,8 @@ static bool is_compared(const struct history_past *p, const char *id)
     return false;
 }
 
-tare_status history_past_values(void *ctx, const char *case_name, const char *metric, struct compare_series *out,
-                                tare_error *err)
+tare_status history_past_values(void *ctx, const char *case_name, const char *metric,
+                                struct compare_series *out, tare_error *err)
 {
     struct history_past *past = ctx;
     struct store_points points = {VEC_INIT};

@@ -12,13 +12,14 @@ struct history_past {
     const char *subject, *project; /* project NULL: any */
     char host[RUN_FINGERPRINT_SIZE];
     struct environment_runs but[2]; /* the runs that are compared are no yardstick for themselves */
-    tare_error failed; /* out: the history could not be read, and nothing more was asked of it; status 0: it could */
+    tare_error
+        failed; /* out: the history could not be read, and nothing more was asked of it; status 0: it could */
 };
 
 /* The subject and the machine are those of the run that is judged. */
 void history_past_of(struct history_past *p, const struct run *run);
 /* For compare_past.values, with a struct history_past: logarithms, oldest first. */
-tare_status history_past_values(void *ctx, const char *case_name, const char *metric, struct compare_series *out,
-                                tare_error *err);
+tare_status history_past_values(void *ctx, const char *case_name, const char *metric,
+                                struct compare_series *out, tare_error *err);
 
 #endif

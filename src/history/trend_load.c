@@ -50,8 +50,9 @@ static tare_status fill_series(struct store *store, const struct trend_ask *a, s
                                const struct trend_options *o, tare_error *err)
 {
     size_t kept = 0;
-    tare_status status =
-        store->ops->series(store, &(struct store_span){.series = s->id, .last = a->last, .project = a->query.project}, &s->points, err);
+    tare_status status = store->ops->series(
+        store, &(struct store_span){.series = s->id, .last = a->last, .project = a->query.project},
+        &s->points, err);
     if (status != TARE_OK) return status;
     s->y = mem_new(s->points.at.n + 1, sizeof *s->y);
     if (!s->y) return error_set(err, TARE_NOMEM, "out of memory");
@@ -66,7 +67,8 @@ static tare_status fill_series(struct store *store, const struct trend_ask *a, s
     return kept ? trend_find(s->y, kept, o, &s->found, err) : TARE_OK;
 }
 
-tare_status trend_load(struct store *store, const struct trend_ask *ask, struct trend_answer *to, tare_error *err)
+tare_status trend_load(struct store *store, const struct trend_ask *ask, struct trend_answer *to,
+                       tare_error *err)
 {
     struct loading l = {ask, to};
     struct trend_options o = TREND_OPTIONS_INIT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * api_compare.c - two kept runs held against each other, as `tare compare` does: earlier runs of the same subject on the
- * same machine are the yardstick. A run of another project is as absent as one that never was. */
+ * api_compare.c - two kept runs held against each other, as `tare compare` does: earlier runs of the same subject on
+ * the same machine are the yardstick. A run of another project is as absent as one that never was. */
 #include <string.h>
 
 #include "analyze/judge/launches.h"
@@ -24,7 +24,8 @@ static tare_status read_ids(struct exchange *x, struct pair *p, tare_error *err)
             return error_set(err, TARE_INVALID, "%s: the id of a run is needed", names[i]);
     }
     tare_status s = exchange_query(x, "force", &word, err);
-    if (s == TARE_OK && word && strcmp(word, "1") != 0) s = error_set(err, TARE_INVALID, "force: is 1, or not there");
+    if (s == TARE_OK && word && strcmp(word, "1") != 0)
+        s = error_set(err, TARE_INVALID, "force: is 1, or not there");
     p->force = word != NULL;
     return s;
 }
@@ -45,8 +46,8 @@ static tare_status read_run(struct store *s, const struct exchange *x, struct pa
     return status;
 }
 
-static tare_status judge(struct store *s, const struct exchange *x, const struct pair *p, struct comparison *c,
-                         tare_error *err)
+static tare_status judge(struct store *s, const struct exchange *x, const struct pair *p,
+                         struct comparison *c, tare_error *err)
 {
     const struct run *base = &p->runs[0], *new_ = &p->runs[1];
     struct history_past past = {

@@ -27,8 +27,8 @@ static tare_status read_metric(struct exchange *x, struct store_query *q, tare_e
     suggest_init(&near, name, strlen(name));
     for (m = measure_table; m->name; m++) suggest_offer(&near, m->name);
     const char *best = suggest_best(&near);
-    return error_set(err, TARE_INVALID, "metric: there is no %.60s%s%s%s", name, best ? "; did you mean " : "",
-                     best ? best : "", best ? "?" : "");
+    return error_set(err, TARE_INVALID, "metric: there is no %.60s%s%s%s", name,
+                     best ? "; did you mean " : "", best ? best : "", best ? "?" : "");
 }
 
 static tare_status read_ask(struct exchange *x, struct trend_ask *ask, tare_error *err)

@@ -152,8 +152,8 @@ static bool is_undecided(const struct trend_question *q, const struct trend_answ
 
 static struct trend_style style_of(const struct term *t)
 {
-    return (struct trend_style){term_style(t, TERM_RED), term_style(t, TERM_GREEN), term_style(t, TERM_PLAIN), t->width,
-                                t->utf8};
+    return (struct trend_style){term_style(t, TERM_RED), term_style(t, TERM_GREEN), term_style(t, TERM_PLAIN),
+                                t->width, t->utf8};
 }
 
 static tare_status write_page(struct cli *cli, const char *path, const struct trend_answer *found)
