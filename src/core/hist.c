@@ -4,9 +4,11 @@
 #include "core/hist.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/wire.h"
 
 enum { PER_OCTAVE = 1 << HIST_SCALE };
 
@@ -90,6 +92,12 @@ static uint64_t add_capped(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+static uint64_t times_capped(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
 /* Memory is taken before anything changes, so that a failure leaves all as it was. Counts stop at their
  * largest value instead of wrapping. One unsigned comparison covers both ends of the array. */
 tare_status hist_record_n(struct hist *h, uint64_t value, uint64_t n, tare_error *err)
@@ -106,6 +114,7 @@ tare_status hist_record_n(struct hist *h, uint64_t value, uint64_t n, tare_error
     }
     *bucket = add_capped(*bucket, n);
     h->count = add_capped(h->count, n);
+    h->sum = add_capped(h->sum, times_capped(value, n));
     if (value < h->min) h->min = value;
     if (value > h->max) h->max = value;
     return TARE_OK;
@@ -143,4 +152,140 @@ double hist_quantile(const struct hist *h, double q)
         if (seen >= rank) break;
     }
     return fmin(fmax(representative(last), (double)h->min), (double)h->max);
+}
+
+tare_status hist_merge(struct hist *h, const struct hist *from, tare_error *err)
+{
+    if (from->n_counts) {
+        tare_status s = cover(h, from->first, from->first + (int)from->n_counts - 1, err);
+        if (s < 0) return s;
+    }
+    for (uint32_t i = 0; i < from->n_counts; i++) {
+        uint64_t *bucket = &h->counts[from->first + (int)i - h->first];
+        *bucket = add_capped(*bucket, from->counts[i]);
+    }
+    h->zeros = add_capped(h->zeros, from->zeros);
+    h->count = add_capped(h->count, from->count);
+    h->sum = add_capped(h->sum, from->sum);
+    if (from->min < h->min) h->min = from->min;
+    if (from->max > h->max) h->max = from->max;
+    return TARE_OK;
+}
+
+/* The shift of a negative index must round down: bucket -1 is a bucket below 0 on every scale. */
+uint64_t *hist_coarse(const struct hist *h, unsigned scale, int *first, size_t *n)
+{
+    if (!h->n_counts) return NULL;
+    int step = 1 << (HIST_SCALE - scale), last = h->first + (int)h->n_counts - 1;
+    int from = (h->first + step) / step - 1;
+    size_t many = (size_t)((last + step) / step - 1 - from + 1);
+    uint64_t *counts = mem_new(many, sizeof *counts);
+    if (!counts) return NULL;
+    for (uint32_t i = 0; i < h->n_counts; i++) {
+        uint64_t *to = &counts[(h->first + (int)i + step) / step - 1 - from];
+        *to = add_capped(*to, h->counts[i]);
+    }
+    *first = from;
+    *n = many;
+    return counts;
+}
+
+/* ---- from elsewhere ---- */
+
+static const char *bounds_fault(const struct hist *h, int low, int high)
+{
+    if (h->count == 0) return h->sum || h->min <= h->max ? "sum, min or max of nothing" : NULL;
+    if (h->min > h->max) return "min is above max";
+    if (hist_index(h->min) != low) return "min is not in the lowest bucket that counts something";
+    if (hist_index(h->max) != high) return "max is not in the highest bucket that counts something";
+    if (h->sum < add_capped(times_capped(h->min, h->count - 1), h->max))
+        return "the sum is below what the counts and min make";
+    if (h->sum > add_capped(times_capped(h->max, h->count - 1), h->min))
+        return "the sum is above what the counts and max make";
+    return NULL;
+}
+
+const char *hist_fault(struct hist *h)
+{
+    int low = HIST_INDEX_ZERO, high = HIST_INDEX_ZERO;
+    bool any = h->zeros > 0;
+    uint64_t count = h->zeros;
+    if (h->n_counts && (h->first < HIST_INDEX_MIN || h->n_counts > HIST_INDEX_MAX - HIST_INDEX_MIN + 1 ||
+                        h->first > HIST_INDEX_MAX + 1 - (int)h->n_counts))
+        return "buckets outside of 1 to 2^64";
+    for (uint32_t i = 0; i < h->n_counts; i++) {
+        if (h->counts[i] == 0) continue;
+        high = h->first + (int)i;
+        if (!any) low = high;
+        any = true;
+        if (__builtin_add_overflow(count, h->counts[i], &count) || count > INT64_MAX)
+            return "counts that are too large";
+    }
+    h->count = count;
+    return count > INT64_MAX ? "counts that are too large" : bounds_fault(h, low, high);
+}
+
+void hist_encode(const struct hist *h, struct buf *out)
+{
+    const uint64_t head[] = {HIST_SCALE, h->zeros, h->sum, h->min, h->max};
+    int next = HIST_INDEX_MIN;
+    if (h->count == 0) return;
+    for (size_t i = 0; i < sizeof head / sizeof *head; i++) wire_add_varint(out, head[i]);
+    for (uint32_t i = 0; i < h->n_counts; i++) {
+        if (h->counts[i] == 0) continue;
+        int index = h->first + (int)i;
+        wire_add_varint(out, (uint64_t)(index - next));
+        wire_add_varint(out, h->counts[i]);
+        next = index + 1;
+    }
+}
+
+/* The pairs of one that is empty as yet. The array is made once, from the buckets of min and max. */
+static tare_status decode_pairs(struct hist *h, struct wire *w, tare_error *err)
+{
+    uint64_t gap, count;
+    const char *why = NULL;
+    int at = HIST_INDEX_MIN, rc;
+    while ((rc = wire_packed(w, WIRE_VARINT, &gap, &why)) == 1) {
+        if (gap > (uint64_t)(HIST_INDEX_MAX - at)) return error_set(err, TARE_FORMAT, "a bucket beyond 2^64");
+        at += (int)gap;
+        if (wire_packed(w, WIRE_VARINT, &count, &why) != 1 || count == 0)
+            return error_set(err, TARE_FORMAT, "%s", why ? why : "a bucket without its count");
+        if (at < h->first || at >= h->first + (int)h->n_counts)
+            return error_set(err, TARE_FORMAT, "a bucket outside of min and max");
+        h->counts[at++ - h->first] = count;
+    }
+    return rc < 0 ? error_set(err, TARE_FORMAT, "%s", why) : TARE_OK;
+}
+
+static tare_status decode_one(struct hist *h, struct wire *w, tare_error *err)
+{
+    uint64_t scale;
+    const char *why = NULL;
+    uint64_t *const head[] = {&scale, &h->zeros, &h->sum, &h->min, &h->max};
+    for (size_t i = 0; i < sizeof head / sizeof *head; i++)
+        if (wire_packed(w, WIRE_VARINT, head[i], &why) != 1)
+            return error_set(err, TARE_FORMAT, "%s", why ? why : "the head is cut short");
+    if (scale != HIST_SCALE)
+        return error_set(err, TARE_FORMAT, "scale %llu, not %d", (unsigned long long)scale, HIST_SCALE);
+    if (h->min > h->max) return error_set(err, TARE_FORMAT, "min is above max");
+    if (h->max) {
+        tare_status s = cover(h, h->min ? hist_index(h->min) : HIST_INDEX_MIN, hist_index(h->max), err);
+        if (s < 0) return s;
+    }
+    tare_status s = decode_pairs(h, w, err);
+    if (s < 0) return s;
+    const char *fault = hist_fault(h);
+    return fault ? error_set(err, TARE_FORMAT, "%s", fault) : TARE_OK;
+}
+
+tare_status hist_decode(struct hist *h, const void *bytes, size_t n, tare_error *err)
+{
+    struct wire w = {bytes, (const uint8_t *)bytes + n};
+    struct hist one = HIST_INIT;
+    if (n == 0) return TARE_OK;
+    tare_status s = decode_one(&one, &w, err);
+    if (s == TARE_OK) s = hist_merge(h, &one, err);
+    hist_release(&one);
+    return s;
 }

@@ -199,3 +199,36 @@ bool table_end_md(struct table *t, struct stream *s)
     table_release(t);
     return any;
 }
+
+static void html_cell(struct buf *b, const char *tag, bool left, const char *text)
+{
+    buf_printf(b, "<%s%s>", tag, left ? "" : " class=\"n\"");
+    markup_xml(b, text);
+    buf_printf(b, "</%s>", tag);
+}
+
+static void print_html(struct table *t, struct stream *s)
+{
+    struct buf *b = &s->out, cell = BUF_INIT;
+    buf_add_str(b, "<table>\n<tr>");
+    for (uint32_t c = 0; c < t->n_columns; c++) html_cell(b, "th", t->columns[c].left, t->columns[c].title);
+    for (size_t i = 0; i < t->n_cells && s->status == TARE_OK; i++) {
+        uint32_t c = (uint32_t)(i % t->n_columns);
+        buf_clear(&cell);
+        buf_add(&cell, t->text.data + t->cells[i].at, t->cells[i].len);
+        if (cell.failed) b->failed = 1;
+        if (c == 0) buf_add_str(b, "</tr>\n<tr>");
+        html_cell(b, "td", t->columns[c].left, cell.data ? cell.data : "");
+        stream_poll(s);
+    }
+    buf_add_str(b, "</tr>\n</table>\n");
+    buf_release(&cell);
+}
+
+bool table_end_html(struct table *t, struct stream *s)
+{
+    bool any = is_printable(t, s);
+    if (any) print_html(t, s);
+    table_release(t);
+    return any;
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * table.h - rows and columns, as aligned text or as Markdown. Cells are added left to right, row after row, by hand
+ * table.h - rows and columns, as aligned text, Markdown or HTML. Cells are added left to right, row after row, by hand
  * or by the columns themselves; the widths are known when all are there. In text the last column is never padded. */
 #ifndef REPORT_TABLE_H
 #define REPORT_TABLE_H
@@ -44,9 +44,11 @@ struct buf *table_cell(struct table *t); /* begin the next cell: what is added t
 bool table_cell_is_empty(const struct table *t);  /* the open one */
 void table_row(struct table *t, const void *row); /* all cells of one row, of a table_of() */
 
-/* Both print and release; of a table without a row nothing is printed, and the answer is false. `head` is how the
- * titles look, one of the stream's style. In Markdown nothing in a cell can open a tag, a link or a cell. */
+/* They print and release; of a table without a row nothing is printed, and the answer is false. `head` is how the
+ * titles look, one of the stream's style. In Markdown and HTML nothing in a cell can open a tag, a link or a
+ * cell. */
 bool table_end(struct table *t, struct stream *s, const char *head);
 bool table_end_md(struct table *t, struct stream *s);
+bool table_end_html(struct table *t, struct stream *s);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "run/comparison.h"
 #include "run/gpu_profile.h"
+#include "run/requests.h"
 #include "run/run.h"
 
 /* ---- paths ---- */
@@ -84,6 +85,18 @@ static bool is_utc(const char *s)
     }
     return two(s + 5) >= 1 && two(s + 5) <= 12 && two(s + 8) >= 1 && two(s + 8) <= 31 && two(s + 11) <= 23 &&
            two(s + 14) <= 59 && two(s + 17) <= 60;
+}
+
+static bool is_service(const char *s)
+{
+    return only(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", 1, 40);
+}
+
+static bool is_line(const char *s)
+{
+    size_t n = 0;
+    while ((unsigned char)s[n] >= 0x20 && s[n] != 0x7f && n <= 200) n++;
+    return s[n] == 0 && n >= 1 && n <= 200;
 }
 
 static bool is_any(const char *s)
@@ -197,6 +210,20 @@ static const char *check_metric(const void *p)
     return m->min.known && m->max.known && m->min.v > m->max.v ? "min is above max" : NULL;
 }
 
+static const char *check_slo(const void *p)
+{
+    const struct requests_slo *o = p;
+    if (o->objective >= 1) return "objective must be below 1: there is no budget to spend else";
+    return o->threshold_ns == 0 ? "threshold_ns must be above 0" : NULL;
+}
+
+static const char *check_requests(const void *p)
+{
+    const struct requests *r = p;
+    if (r->to_ms <= r->from_ms) return "to_ms is not after from_ms";
+    return r->to_ms - r->from_ms > REQUESTS_INTERVAL_MS ? "the interval is longer than a minute" : NULL;
+}
+
 /* ---- the rows ---- */
 
 #define HERE run_estimate
@@ -224,10 +251,18 @@ static const struct run_type estimate_type = {estimate_rows, 3, sizeof(struct ru
 #include "run/as_rows.h" /* NOLINT(readability-duplicate-include): once for each list */
 #include "run/gpu_fields.def"
 
+#include "run/as_rows.h" /* NOLINT(readability-duplicate-include) */
+#include "run/requests_fields.def"
+
+#include "run/as_rows.h" /* NOLINT(readability-duplicate-include) */
+#include "run/sla_fields.def"
+
 const struct run_form run_form = {RUN_SCHEMA, "run document", &run_type};
 const struct run_form watched_form = {"tare.watched/1", "summary of samples", &run_watched_type};
 const struct run_form comparison_form = {COMPARISON_SCHEMA, "comparison document", &comparison_type};
 const struct run_form gpu_form = {GPU_SCHEMA, "GPU profile", &gpu_profile_type};
+const struct run_form requests_form = {REQUESTS_SCHEMA, "batch of requests", &requests_type};
+const struct run_form sla_form = {SLA_SCHEMA, "report on a service", &sla_type};
 const struct run_type *const field_packed = &run_packed_type, *const field_case = &run_case_type,
                              *const field_host = &run_host_type;
 

@@ -71,7 +71,7 @@ struct run_form {
     const char *what;            /* "run document" */
     const struct run_type *type; /* all but "schema", which the reader and the writer handle first */
 };
-extern const struct run_form run_form, watched_form, comparison_form, gpu_form;
+extern const struct run_form run_form, watched_form, comparison_form, gpu_form, requests_form, sla_form;
 extern const struct run_type *const field_packed; /* the text form of struct run_samples */
 extern const struct run_type *const field_case, *const field_host;
 

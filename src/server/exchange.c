@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/json.h"
+#include "core/unit.h"
 
 static const struct {
     unsigned status;
@@ -128,18 +130,77 @@ tare_status exchange_query(struct exchange *x, const char *name, const char **ou
     return TARE_OK;
 }
 
+/* Digits and nothing else. */
+static bool whole_number(const char *text, uint64_t *out)
+{
+    char *end;
+    if (text[0] < '0' || text[0] > '9') return false;
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    return !*end && !errno;
+}
+
 tare_status exchange_query_number(struct exchange *x, const char *name, struct number_range among,
                                   uint64_t *out, tare_error *err)
 {
     const char *text = NULL;
-    char *end = NULL;
+    uint64_t v;
     tare_status s = exchange_query(x, name, &text, err);
     if (s != TARE_OK || !text) return s;
-    errno = 0;
-    unsigned long long v = text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
-    if (!end || *end || errno || v < among.least || v > among.most)
+    if (!whole_number(text, &v) || v < among.least || v > among.most)
         return error_set(err, TARE_INVALID, "%s is a number from %llu to %llu", name,
                          (unsigned long long)among.least, (unsigned long long)among.most);
     *out = v;
+    return TARE_OK;
+}
+
+static bool length_of(const char *text, int64_t *ms)
+{
+    struct duration d;
+    if (unit_parse_duration(text, &d, NULL) != TARE_OK || d.ns < 0) return false;
+    *ms = d.ns / 1000000;
+    return true;
+}
+
+static bool time_of(const char *text, int64_t *ms)
+{
+    uint64_t v;
+    int64_t unix_s;
+    if (whole_number(text, &v)) {
+        *ms = (int64_t)v;
+        return v <= (uint64_t)INT64_MAX / 1000000;
+    }
+    if (*text == '-' && length_of(text + 1, ms)) {
+        *ms = (int64_t)(clock_unix_ns() / 1000000) - *ms;
+        return *ms >= 0;
+    }
+    const char *rest = unit_date(text, "%Y-%m-%dT%H:%M:%SZ", &unix_s);
+    if (!rest || *rest || unix_s < 0) return false;
+    *ms = unix_s * 1000;
+    return true;
+}
+
+tare_status exchange_query_time(struct exchange *x, const char *name, int64_t *unix_ms, tare_error *err)
+{
+    const char *text;
+    int64_t v;
+    tare_status s = exchange_query(x, name, &text, err);
+    if (s != TARE_OK || !text) return s;
+    if (!time_of(text, &v))
+        return error_set(err, TARE_INVALID,
+                         "%s is a time: unix ms, 2026-11-16T14:00:00Z, or -6h for so long ago", name);
+    *unix_ms = v;
+    return TARE_OK;
+}
+
+tare_status exchange_query_length(struct exchange *x, const char *name, int64_t *ms, tare_error *err)
+{
+    const char *text;
+    int64_t v;
+    tare_status s = exchange_query(x, name, &text, err);
+    if (s != TARE_OK || !text) return s;
+    if (!length_of(text, &v))
+        return error_set(err, TARE_INVALID, "%s is a length of time: 10s, 5m, 1h", name);
+    *ms = v;
     return TARE_OK;
 }

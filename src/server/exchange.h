@@ -75,4 +75,9 @@ struct number_range {
 tare_status exchange_query_number(struct exchange *x, const char *name, struct number_range among,
                                   uint64_t *out, tare_error *err);
 
+/* unix ms, 2026-11-16T14:00:00Z, or -6h: so long ago. */
+tare_status exchange_query_time(struct exchange *x, const char *name, int64_t *unix_ms, tare_error *err);
+tare_status exchange_query_length(struct exchange *x, const char *name, int64_t *ms,
+                                  tare_error *err); /* 10s, 1h */
+
 #endif

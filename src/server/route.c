@@ -35,6 +35,11 @@ const struct route route_table[] = {
     {METHOD_GET,  "/api/v1/hosts",     SCOPE_READ,   0,            RATE_READ,  &hosts_list, "hosts that sent metrics"},
     {METHOD_POST, "/api/v1/metrics",   SCOPE_INGEST, BATCH_MAX, RATE_WRITE, &metrics_post, "keeps a batch of samples"},
     {METHOD_GET,  "/api/v1/metrics",   SCOPE_READ,   0,            RATE_READ,  &metrics_get, "a metric of a host"},
+    {METHOD_POST, "/api/v1/requests",  SCOPE_INGEST, BATCH_MAX, RATE_WRITE, &requests_post, "keeps requests"},
+    {METHOD_GET,  "/api/v1/services",  SCOPE_READ,   0,            RATE_READ,  &services_list, "services"},
+    {METHOD_GET,  "/api/v1/services/{id}/latency", SCOPE_READ, 0,  RATE_READ,  &services_latency, "times and promises"},
+    {METHOD_GET,  "/api/v1/services/{id}/reports", SCOPE_READ, 0,  RATE_READ,  &reports_list, "its hourly reports"},
+    {METHOD_GET,  "/api/v1/reports/{id}", SCOPE_READ, 0,           RATE_READ,  &reports_get, "a report"},
     {METHOD_OTHER, NULL, 0, 0, RATE_NONE, NULL, NULL},
 };
 /* clang-format on */

@@ -58,7 +58,16 @@ static const char version_3[] =
     " heard_ms INTEGER NOT NULL, PRIMARY KEY(host, id)) WITHOUT ROWID;"
     "CREATE TABLE chunk(seq INTEGER PRIMARY KEY, host INTEGER NOT NULL REFERENCES host(id),"
     " metric INTEGER NOT NULL, from_ms INTEGER NOT NULL, body BLOB NOT NULL);"
-    "CREATE INDEX chunk_by_time ON chunk(host, metric, from_ms);";
+    "CREATE INDEX chunk_by_time ON chunk(host, metric, from_ms);"
+    /* What servers were told of requests: tallies by series and time, and which batches they came from. */
+    "CREATE TABLE request_batch(project TEXT NOT NULL, id TEXT NOT NULL, digest BLOB NOT NULL,"
+    " received_ms INTEGER NOT NULL, PRIMARY KEY(project, id)) WITHOUT ROWID;"
+    "CREATE TABLE request_route(id INTEGER PRIMARY KEY, project TEXT NOT NULL, service TEXT NOT NULL,"
+    " route TEXT NOT NULL, host TEXT NOT NULL, first_ms INTEGER NOT NULL, last_ms INTEGER NOT NULL,"
+    " UNIQUE(project, service, route, host));"
+    "CREATE TABLE request_slot(series INTEGER NOT NULL REFERENCES request_route(id), width_ms INTEGER NOT NULL,"
+    " at_ms INTEGER NOT NULL, seal_ms INTEGER NOT NULL, tally BLOB NOT NULL,"
+    " PRIMARY KEY(series, width_ms, at_ms, seal_ms)) WITHOUT ROWID;";
 
 const char *const db_migrations[] = {version_1, version_2, version_3};
 enum { SCHEMA_VERSION = sizeof db_migrations / sizeof *db_migrations };
@@ -163,6 +172,28 @@ const char *const db_statements[DB_N] = {
     [DB_CHUNKS_AFTER] = "SELECT seq, host, from_ms, body FROM chunk WHERE seq > ?1 AND metric = 0"
                         " AND (?2 = 0 OR host = ?2) ORDER BY seq LIMIT ?3",
     [DB_CHUNK_NEWEST] = "SELECT coalesce(max(seq), 0) FROM chunk",
+    [DB_ADD_REQUESTS] = "INSERT INTO request_batch(project, id, digest, received_ms) VALUES(?1, ?2, ?3, ?4)"
+                     " ON CONFLICT(project, id) DO NOTHING",
+    [DB_FIND_REQUESTS] = "SELECT digest FROM request_batch WHERE project = ?1 AND id = ?2",
+    [DB_FIND_ROUTE] = "SELECT id FROM request_route WHERE project = ?1 AND service = ?2 AND route = ?3"
+                      " AND host = ?4",
+    [DB_ADD_ROUTE] = "INSERT INTO request_route(project, service, route, host, first_ms, last_ms)"
+                     " VALUES(?1, ?2, ?3, ?4, ?5, ?5) ON CONFLICT DO NOTHING",
+    [DB_TOUCH_ROUTE] = "UPDATE request_route SET last_ms = ?2 WHERE id = ?1 AND last_ms < ?2",
+    [DB_GET_SLOT] = "SELECT tally FROM request_slot WHERE series = ?1 AND width_ms = ?2 AND at_ms = ?3"
+                    " AND seal_ms = ?4",
+    [DB_PUT_SLOT] = "INSERT INTO request_slot(series, width_ms, at_ms, seal_ms, tally)"
+                    " VALUES(?1, ?2, ?3, ?4, ?5)"
+                    " ON CONFLICT(series, width_ms, at_ms, seal_ms) DO UPDATE SET tally = excluded.tally",
+    [DB_SLOTS] = "SELECT route, host, at_ms, seal_ms, tally FROM request_route JOIN request_slot"
+                 " ON request_slot.series = request_route.id WHERE project = ?1 AND service = ?2"
+                 " AND ((?3 IS NULL AND route <> '') OR route = ?3)"
+                 " AND ((?8 IS NULL AND host <> '') OR host = ?8)"
+                 " AND width_ms = ?4 AND at_ms >= ?5 AND at_ms < ?6 AND seal_ms <= ?7"
+                 " ORDER BY route, host, at_ms, seal_ms",
+    [DB_SERVICES] = "SELECT project, service, count(DISTINCT nullif(route, '')), count(DISTINCT nullif(host, '')),"
+                    " min(first_ms), max(last_ms) FROM request_route WHERE ?1 IS NULL OR project = ?1"
+                    " GROUP BY project, service ORDER BY service, project",
 };
 
 /* ---- errors ---- */
@@ -636,4 +667,9 @@ const struct store_ops store_sqlite = {
     .metrics = db_metrics,
     .chunks = db_chunks,
     .chunk_newest = db_chunk_newest,
+    .requests_batch = db_requests_batch,
+    .slot_get = db_slot_get,
+    .slot_put = db_slot_put,
+    .slots = db_slots,
+    .services = db_services,
 };

@@ -80,6 +80,15 @@ enum db_sql {
     DB_CHUNKS_BY_TIME,
     DB_CHUNKS_AFTER,
     DB_CHUNK_NEWEST,
+    DB_ADD_REQUESTS,
+    DB_FIND_REQUESTS,
+    DB_FIND_ROUTE,
+    DB_ADD_ROUTE,
+    DB_TOUCH_ROUTE,
+    DB_GET_SLOT,
+    DB_PUT_SLOT,
+    DB_SLOTS,
+    DB_SERVICES,
     DB_N
 };
 
@@ -149,5 +158,15 @@ tare_status db_metrics(struct store *s, const struct store_metric_query *q, stor
 tare_status db_chunks(struct store *s, const struct store_chunk_query *q, store_chunk_fn *fn, void *ctx,
                       tare_error *err);
 tare_status db_chunk_newest(struct store *s, int64_t *seq, tare_error *err);
+/* sqlite_requests.c */
+tare_status db_requests_batch(struct store *s, const struct store_sent *b, enum store_kept *was,
+                              tare_error *err);
+tare_status db_slot_get(struct store *s, const struct store_slot *at, struct buf *tally, tare_error *err);
+tare_status db_slot_put(struct store *s, const struct store_slot *at, const struct store_body *tally,
+                        tare_error *err);
+tare_status db_slots(struct store *s, const struct store_slots *which, store_slot_fn *fn, void *ctx,
+                     tare_error *err);
+tare_status db_services(struct store *s, const char *project, store_service_fn *fn, void *ctx,
+                        tare_error *err);
 
 #endif

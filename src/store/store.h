@@ -18,6 +18,7 @@
 #include "core/vec.h"
 #include "run/run.h"
 #include "store/live.h"
+#include "store/store_slots.h"
 
 #define STORE_NAME_MAX 64   /* bytes of a tag or of a baseline's name */
 #define STORE_WAIT_MS 5000u /* for another process that writes */
@@ -164,6 +165,18 @@ struct store_ops {
     tare_status (*token_revoke)(struct store *s, const char *id, int64_t now_ms,
                                 tare_error *err); /* TARE_INVALID: there is none, or it is revoked */
     tare_status (*tokens)(struct store *s, store_token_fn *fn, void *ctx, tare_error *err); /* oldest first */
+    /* ---- requests (store_slots.h) ---- */
+    /* Keep the batch's id, unless it is there. */
+    tare_status (*requests_batch)(struct store *s, const struct store_sent *b, enum store_kept *was,
+                                  tare_error *err);
+    tare_status (*slot_get)(struct store *s, const struct store_slot *at, struct buf *tally,
+                            tare_error *err); /* none: nothing is added */
+    tare_status (*slot_put)(struct store *s, const struct store_slot *at, const struct store_body *tally,
+                            tare_error *err);
+    tare_status (*slots)(struct store *s, const struct store_slots *which, store_slot_fn *fn, void *ctx,
+                         tare_error *err); /* texts and bytes hold until fn returns */
+    tare_status (*services)(struct store *s, const char *project, store_service_fn *fn, void *ctx,
+                            tare_error *err); /* by name; project NULL: of all */
     /* A number that differs when another connection has changed anything since. */
     tare_status (*version)(struct store *s, int64_t *out, tare_error *err);
 

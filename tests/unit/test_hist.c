@@ -14,8 +14,6 @@
 #include "core/rng.h"
 #include "core/stats.h"
 
-#define ERROR_BOUND 0.00542 /* (base - 1) / (base + 1) = 0.0054152 */
-
 /* The least integer of a bucket and the greatest of the one before, by exact integer roots in Python:
  * v = floor(2^((i + 1) / 64)) from v**64 <= 2**(i + 1). */
 static double upper(int index) /* the closing edge of a bucket */
@@ -166,7 +164,7 @@ static void quantiles_keep_the_promise(void **state)
         for (double q = 0; q <= 1; q += 1.0 / 512) {
             double rank = ceil(q * N), truth = sorted[rank < 1 ? 0 : (size_t)rank - 1];
             double got = hist_quantile(&h, q);
-            if (fabs(got - truth) > ERROR_BOUND * truth)
+            if (fabs(got - truth) > HIST_ERROR * truth)
                 fail_msg("q %g: got %.17g, truth %.17g", q, got, truth);
         }
         assert_true(hist_quantile(&h, 0) == sorted[0] && hist_quantile(&h, 1) == sorted[N - 1]);
@@ -185,9 +183,10 @@ static void totals(void **state)
     assert_int_equal(h.count, 4);
     assert_int_equal(h.min, 0);
     assert_int_equal(h.max, 10);
+    assert_int_equal(h.sum, 30);
     assert_true(hist_quantile(&h, 0.25) == 0 && hist_quantile(&h, 0.26) == 10);
     hist_record_n(&h, UINT64_MAX, UINT64_MAX, NULL); /* stops at the top instead of wrapping */
-    assert_true(h.count == UINT64_MAX);
+    assert_true(h.count == UINT64_MAX && h.sum == UINT64_MAX);
     hist_release(&h);
 }
 
@@ -211,6 +210,176 @@ static void failure_changes_nothing(void **state)
     assert_int_equal(mem_live_blocks(), start);
 }
 
+/* ---- of many hosts ---- */
+
+enum { HOSTS = 40, EACH = 1000 };
+
+/* Latencies in ns as services have them, by kind: all alike, even, log-normal, two humps, a heavy tail. */
+static uint64_t latency(struct rng *r, int kind)
+{
+    double u = ((double)(rng_next(r) >> 11) + 0.5) * 0x1p-53;
+    double v = ((double)(rng_next(r) >> 11) + 0.5) * 0x1p-53;
+    double normal = sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v);
+    switch (kind) {
+    case 0: return 2000000;
+    case 1: return (uint64_t)(1e6 + u * 9e6);
+    case 2: return (uint64_t)(5e6 * exp(0.8 * normal));
+    case 3: return (uint64_t)((v < 0.02 ? 4e8 : 3e6) * (1 + 0.1 * u));
+    default: return (uint64_t)(1e6 * pow(u, -1.2));
+    }
+}
+
+static void check_quantiles(const struct hist *h, const double *sorted, size_t n)
+{
+    static const double qs[] = {0.5, 0.9, 0.95, 0.99, 0.999, 0.9999};
+    for (size_t i = 0; i < sizeof qs / sizeof *qs; i++) {
+        double truth = sorted[(size_t)ceil(qs[i] * (double)n) - 1], got = hist_quantile(h, qs[i]);
+        if (fabs(got - truth) > HIST_ERROR * truth)
+            fail_msg("p%g: got %.17g, truth %.17g", qs[i] * 100, got, truth);
+    }
+}
+
+/* Each host's histogram goes through its bytes; the fleet's is that of all values at once, bucket by bucket. */
+static void a_fleet_merges_without_loss(void **state)
+{
+    (void)state;
+    static double sorted[HOSTS * EACH];
+    for (int kind = 0; kind < 5; kind++) {
+        struct hist fleet = HIST_INIT, all = HIST_INIT;
+        struct rng r;
+        rng_seed(&r, (uint64_t)kind + 10);
+        for (int host = 0; host < HOSTS; host++) {
+            struct hist one = HIST_INIT;
+            struct buf bytes = BUF_INIT;
+            for (int i = 0; i < EACH; i++) {
+                uint64_t v = latency(&r, kind) * (host == 7 ? 10 : 1);
+                sorted[host * EACH + i] = (double)v;
+                assert_int_equal(hist_record(&one, v, NULL) + hist_record(&all, v, NULL), TARE_OK);
+            }
+            hist_encode(&one, &bytes);
+            assert_int_equal(hist_decode(&fleet, bytes.data, bytes.len, NULL), TARE_OK);
+            buf_release(&bytes);
+            hist_release(&one);
+        }
+        stats_sort(sorted, HOSTS * EACH);
+        check_quantiles(&fleet, sorted, HOSTS * EACH);
+        assert_true(fleet.count == all.count && fleet.sum == all.sum);
+        assert_true(fleet.min == all.min && fleet.max == all.max && fleet.count == HOSTS * EACH);
+        for (double q = 0; q <= 1; q += 1.0 / 512)
+            assert_true(hist_quantile(&fleet, q) == hist_quantile(&all, q));
+        hist_release(&fleet);
+        hist_release(&all);
+    }
+}
+
+static void the_bytes_are_as_documented(void **state)
+{
+    (void)state;
+    static const unsigned char expect[] = {6, 1, 12,   0, 5,
+                                           0, 2, 0x94, 1, 2}; /* scale, zeros, sum, min, max, pairs */
+    struct hist h = HIST_INIT, again = HIST_INIT;
+    struct buf bytes = BUF_INIT;
+    hist_encode(&h, &bytes);
+    assert_int_equal(bytes.len, 0); /* nothing of nothing */
+    hist_record_n(&h, 1, 2, NULL);  /* bucket -1 */
+    hist_record_n(&h, 5, 2, NULL);  /* bucket 148: 2^(148/64) < 5 <= 2^(149/64); 148 empty ones before it */
+    hist_record(&h, 0, NULL);
+    hist_encode(&h, &bytes);
+    assert_int_equal(bytes.len, sizeof expect);
+    assert_memory_equal(bytes.data, expect, sizeof expect);
+    assert_int_equal(hist_decode(&again, bytes.data, bytes.len, NULL), TARE_OK);
+    assert_true(again.count == 5 && again.zeros == 1 && again.sum == 12 && again.min == 0 && again.max == 5);
+    hist_release(&h);
+    hist_release(&again);
+    buf_release(&bytes);
+}
+
+static void bytes_that_lie_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes, *why;
+        size_t n;
+    } rows[] = {
+        {"\x06\x00\x0a\x05", "the head is cut short", 4},
+        {"\x06\x00\x0a\x05\x85", "the data end inside a number", 5},
+        {"\x05\x00\x0a\x05\x05\x95\x01\x02", "scale 5, not 6", 8},
+        {"\x06\x00\x0a\x05\x04\x95\x01\x02", "min is above max", 8},
+        {"\x06\x00\x0a\x05\x05\x95\x01", "a bucket without its count", 7},
+        {"\x06\x00\x0a\x05\x05\x95\x01\x00", "a bucket without its count", 8},
+        {"\x06\x00\x0a\x05\x05\xff\x7f\x02", "a bucket beyond 2^64", 8},
+        {"\x06\x00\x0a\x05\x05\x96\x01\x02", "a bucket outside of min and max", 8},
+        {"\x06\x00\x09\x05\x05\x95\x01\x02", "the sum is below what the counts and min make", 8},
+        {"\x06\x00\x0b\x05\x05\x95\x01\x02", "the sum is above what the counts and max make", 8},
+        {"\x06\x01\x0a\x05\x05\x95\x01\x02", "min is not in the lowest bucket that counts something", 8},
+        {"\x06\x00\x0a\x05\x06\x95\x01\x02", "max is not in the highest bucket that counts something", 8},
+        {"\x06\x00\x00\x00\x00", "sum, min or max of nothing", 5},
+        {"\x06\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00\x00\x00", "counts that are too large", 14},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct hist h = HIST_INIT;
+        tare_error err = TARE_ERROR_INIT;
+        assert_int_equal(hist_decode(&h, rows[i].bytes, rows[i].n, &err), TARE_FORMAT);
+        assert_string_equal(err.text, rows[i].why);
+        assert_int_equal(h.count, 0);
+        hist_release(&h);
+    }
+}
+
+static void a_borrowed_array_is_checked(void **state)
+{
+    (void)state;
+    uint64_t counts[] = {2, 0, 1};
+    struct hist h = {.counts = counts, .n_counts = 3, .first = 640, .min = 1025, .max = 1050, .sum = 3100};
+    assert_null(hist_fault(&h));
+    assert_int_equal(h.count, 3);
+    h.first = HIST_INDEX_MAX - 1;
+    assert_string_equal(hist_fault(&h), "buckets outside of 1 to 2^64");
+    h.first = -2;
+    assert_string_equal(hist_fault(&h), "buckets outside of 1 to 2^64");
+    h.first = INT32_MAX;
+    assert_string_equal(hist_fault(&h), "buckets outside of 1 to 2^64");
+}
+
+static void coarse_buckets_hold_the_same(void **state)
+{
+    (void)state;
+    struct hist h = HIST_INIT;
+    struct rng r;
+    rng_seed(&r, 3);
+    for (int i = 0; i < 5000; i++) hist_record(&h, latency(&r, 2), NULL);
+    hist_record(&h, 1, NULL);
+    for (unsigned scale = 0; scale <= HIST_SCALE; scale++) {
+        int first;
+        size_t n;
+        uint64_t total = 0, *counts = hist_coarse(&h, scale, &first, &n);
+        assert_non_null(counts);
+        assert_int_equal(first, -1); /* 1 closes the bucket below 0 on every scale */
+        assert_int_equal(counts[0], 1);
+        for (size_t i = 0; i < n; i++) total += counts[i];
+        assert_int_equal(total, h.count);
+        mem_free(counts);
+    }
+    hist_release(&h);
+}
+
+static void merging_without_memory_changes_nothing(void **state)
+{
+    (void)state;
+    struct hist a = HIST_INIT, b = HIST_INIT;
+    tare_error err = TARE_ERROR_INIT;
+    hist_record(&a, 100, NULL);
+    hist_record(&b, 1000000, NULL);
+    mem_fail_after(0);
+    assert_int_equal(hist_merge(&a, &b, &err), TARE_NOMEM);
+    mem_fail_after(-1);
+    assert_true(a.count == 1 && a.max == 100 && a.sum == 100);
+    assert_int_equal(hist_merge(&a, &b, &err), TARE_OK);
+    assert_true(a.count == 2 && a.max == 1000000 && a.sum == 1000100);
+    hist_release(&a);
+    hist_release(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +392,12 @@ int main(void)
         cmocka_unit_test(quantiles_keep_the_promise),
         cmocka_unit_test(totals),
         cmocka_unit_test(failure_changes_nothing),
+        cmocka_unit_test(a_fleet_merges_without_loss),
+        cmocka_unit_test(the_bytes_are_as_documented),
+        cmocka_unit_test(bytes_that_lie_are_refused),
+        cmocka_unit_test(a_borrowed_array_is_checked),
+        cmocka_unit_test(coarse_buckets_hold_the_same),
+        cmocka_unit_test(merging_without_memory_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

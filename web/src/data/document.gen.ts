@@ -2484,3 +2484,333 @@ export const GPU_PROFILE: Shape = {
   findings: [FINDING],
   notes: [GPU_NOTE],
 };
+
+/** Times of requests in ns. */
+export interface RequestsTimes {
+  /** All of them added up. */
+  sum: number;
+  /** The shortest. */
+  min: number;
+  /** The longest. */
+  max: number;
+  /** How many took how long; scale 6. */
+  histogram: Histogram;
+}
+
+export const REQUESTS_TIMES: Shape = {
+  sum: "number",
+  min: "number",
+  max: "number",
+  histogram: HISTOGRAM,
+};
+
+/** Requests against a promise: so large a share of them within so long a time. */
+export interface RequestsSlo {
+  /** What takes longer breaches it. */
+  threshold_ns: number;
+  /** The share that should be answered without error and within it; below 1. */
+  objective: number;
+  /** Answered without error, in time. */
+  within: number;
+  /** Answered without error, too late. */
+  breached: number;
+}
+
+export const REQUESTS_SLO: Shape = {
+  threshold_ns: "number",
+  objective: "number",
+  within: "number",
+  breached: "number",
+};
+
+/** One of the slowest requests. */
+export interface RequestsWorst {
+  /** What the service calls it. */
+  id: string;
+  /** When it ended, unix ms. */
+  at_ms?: number | null;
+  /** How long it took. */
+  latency_ns?: number | null;
+  /** How it failed; null: it did not. */
+  failed?: string | null;
+}
+
+export const REQUESTS_WORST: Shape = {
+  id: "text",
+  at_ms: "number",
+  latency_ns: "number",
+  failed: "text",
+};
+
+/** Requests of one route. */
+export interface RequestsRoute {
+  /** Its name: GET /items/{id}, a model, .. */
+  route: string;
+  /** Of requests answered without error, to the last byte; null: there were none. */
+  latency_ns?: RequestsTimes | null;
+  /** To the first byte of the reply; null: not measured. */
+  first_byte_ns?: RequestsTimes | null;
+  /** Requests that failed; their times are in no histogram. */
+  errors?: number | null;
+  /** Requests that the client gave up; they count for nothing else. */
+  cancelled?: number | null;
+  /** At most 8; within and breached add up to the requests of latency_ns. */
+  slo?: RequestsSlo[] | null;
+  /** The slowest, at most 10. */
+  worst?: RequestsWorst[] | null;
+}
+
+export const REQUESTS_ROUTE: Shape = {
+  route: "text",
+  latency_ns: REQUESTS_TIMES,
+  first_byte_ns: REQUESTS_TIMES,
+  errors: "number",
+  cancelled: "number",
+  slo: [REQUESTS_SLO],
+  worst: [REQUESTS_WORST],
+};
+
+/** What one process of a service served in an interval of at most a minute. */
+export interface RequestsDocument {
+  /** Of this batch, made by who sends it: sending it again changes nothing. */
+  id?: string | null;
+  /** What the service is called. */
+  service?: string | null;
+  /** Where the process runs. */
+  host?: string | null;
+  /** Begin of the interval, unix ms. */
+  from_ms?: number | null;
+  /** Its end. */
+  to_ms?: number | null;
+  /** Requests of earlier batches that this process could not send and gave up. */
+  lost?: number | null;
+  /** At most 1000; null: there were no requests, and the process is alive. */
+  routes?: RequestsRoute[] | null;
+}
+
+export const REQUESTS: Shape = {
+  id: "text",
+  service: "text",
+  host: "text",
+  from_ms: "number",
+  to_ms: "number",
+  lost: "number",
+  routes: [REQUESTS_ROUTE],
+};
+
+/** Times of requests, in ns; each percentile with the bounds between which the exact one lies. */
+export interface SlaLatency {
+  /** Requests. */
+  count?: number | null;
+  /** Mean; exact, ns. */
+  mean?: number | null;
+  /** Shortest; exact, ns. */
+  min?: number | null;
+  /** Longest; exact, ns. */
+  max?: number | null;
+  /** 50 % of the requests took no longer, ns. */
+  p50?: Estimate | null;
+  /** 90 % of the requests took no longer; null: fewer than 10 requests, ns. */
+  p90?: Estimate | null;
+  /** 95 % of the requests took no longer; null: fewer than 20 requests, ns. */
+  p95?: Estimate | null;
+  /** 99 % of the requests took no longer; null: fewer than 100 requests, ns. */
+  p99?: Estimate | null;
+  /** 99.9 % of the requests took no longer; null: fewer than 1,000 requests, ns. */
+  p999?: Estimate | null;
+  /** 99.99 % of the requests took no longer; null: fewer than 10,000 requests, ns. */
+  p9999?: Estimate | null;
+  /** 4 buckets an octave, for a heat map. */
+  histogram?: Histogram | null;
+}
+
+export const SLA_LATENCY: Shape = {
+  count: "number",
+  mean: "number",
+  min: "number",
+  max: "number",
+  p50: ESTIMATE,
+  p90: ESTIMATE,
+  p95: ESTIMATE,
+  p99: ESTIMATE,
+  p999: ESTIMATE,
+  p9999: ESTIMATE,
+  histogram: HISTOGRAM,
+};
+
+/** A promise and how it was kept. */
+export interface SlaSlo {
+  /** What takes longer breaches it. */
+  threshold_ns?: number | null;
+  /** The share that should be answered without error and within it. */
+  objective: number;
+  /** Answered without error, in time. */
+  within?: number | null;
+  /** Answered without error, too late. */
+  breached?: number | null;
+  /** Failed; each breaks the promise, too. */
+  errors?: number | null;
+  /** Share of the requests that were within; null: there were none. */
+  attainment?: number | null;
+  /** Budget spent against what the objective allows for this span: 1 spends just all of it. */
+  burn?: number | null;
+  /** The same of the hour before the end; null: no requests, or not asked. */
+  burn_1h?: number | null;
+  /** The same of the six hours before the end. */
+  burn_6h?: number | null;
+}
+
+export const SLA_SLO: Shape = {
+  threshold_ns: "number",
+  objective: "number",
+  within: "number",
+  breached: "number",
+  errors: "number",
+  attainment: "number",
+  burn: "number",
+  burn_1h: "number",
+  burn_6h: "number",
+};
+
+/** All requests of a span of time. */
+export interface SlaSpan {
+  /** Its begin, unix ms. */
+  from_ms?: number | null;
+  /** Its end. */
+  to_ms?: number | null;
+  /** Answered or failed; not those that the client gave up. */
+  requests?: number | null;
+  /** Failed. */
+  errors?: number | null;
+  /** Given up by the client. */
+  cancelled?: number | null;
+  /** Requests that processes could not send and gave up: missing in all that is here. */
+  lost?: number | null;
+  /** errors / requests; null: there were none. */
+  error_rate?: number | null;
+  /** Of requests answered without error, to the last byte; null: there were none. */
+  latency_ns?: SlaLatency | null;
+  /** To the first byte of the reply; null: not measured. */
+  first_byte_ns?: SlaLatency | null;
+  /** Promises. */
+  slo?: SlaSlo[] | null;
+}
+
+export const SLA_SPAN: Shape = {
+  from_ms: "number",
+  to_ms: "number",
+  requests: "number",
+  errors: "number",
+  cancelled: "number",
+  lost: "number",
+  error_rate: "number",
+  latency_ns: SLA_LATENCY,
+  first_byte_ns: SLA_LATENCY,
+  slo: [SLA_SLO],
+};
+
+/** One route, or one host, of the service. */
+export interface SlaRoute {
+  /** Route or host. */
+  name: string;
+  /** Of a host in a report: minutes of the span from which it sent something. */
+  minutes?: number | null;
+  /** All of its requests. */
+  total?: SlaSpan | null;
+}
+
+export const SLA_ROUTE: Shape = {
+  name: "text",
+  minutes: "number",
+  total: SLA_SPAN,
+};
+
+/** A host from which there is less than expected. */
+export interface SlaMissing {
+  /** Which. */
+  host: string;
+  /** Minutes of the span without anything from it. */
+  minutes?: number | null;
+}
+
+export const SLA_MISSING: Shape = {
+  host: "text",
+  minutes: "number",
+};
+
+/** Whether all hosts were heard. */
+export interface SlaCompleteness {
+  /** Hosts that sent something in the day before or in the span itself. */
+  hosts_expected?: number | null;
+  /** Of these, in the span. */
+  hosts_heard?: number | null;
+  /** Minutes without anything, added up over all expected hosts. */
+  minutes_missing?: number | null;
+  /** The hosts with most of them, at most 20. */
+  missing?: SlaMissing[] | null;
+}
+
+export const SLA_COMPLETENESS: Shape = {
+  hosts_expected: "number",
+  hosts_heard: "number",
+  minutes_missing: "number",
+  missing: [SLA_MISSING],
+};
+
+/** A service in a span of time. */
+export interface SlaDocument {
+  /** span: any; hour, day: a report. */
+  kind?: string | null;
+  /** Of a report: service-YYYYMMDDHH or service-YYYYMMDD, UTC. */
+  id?: string | null;
+  /** What the service is called. */
+  service?: string | null;
+  /** Whose it is; null: nobody's in particular. */
+  project?: string | null;
+  /** Where one alone was asked for. */
+  route?: string | null;
+  /** Of a report: 1 when it was sealed, one more for each time data came late. */
+  revision?: number | null;
+  /** How many there are now. */
+  revisions?: number | null;
+  /** Of a report: what came later, unix ms, is not in this revision. */
+  sealed_ms?: number | null;
+  /** Greatest relative error of a percentile. */
+  error?: number | null;
+  /** Width of the slots that were added up. */
+  resolution_ms?: number | null;
+  /** All requests. */
+  total?: SlaSpan | null;
+  /** p99 against the same hour of the week before, by the bounds of both; null: one is unknown. */
+  p99_ratio?: Estimate | null;
+  /** Step by step. */
+  steps?: SlaSpan[] | null;
+  /** By route, most requests first. */
+  routes?: SlaRoute[] | null;
+  /** The slowest hosts by p99, at most 10. */
+  hosts?: SlaRoute[] | null;
+  /** The slowest requests. */
+  worst?: RequestsWorst[] | null;
+  /** Of a report. */
+  completeness?: SlaCompleteness | null;
+}
+
+export const SLA: Shape = {
+  kind: "text",
+  id: "text",
+  service: "text",
+  project: "text",
+  route: "text",
+  revision: "number",
+  revisions: "number",
+  sealed_ms: "number",
+  error: "number",
+  resolution_ms: "number",
+  total: SLA_SPAN,
+  p99_ratio: ESTIMATE,
+  steps: [SLA_SPAN],
+  routes: [SLA_ROUTE],
+  hosts: [SLA_ROUTE],
+  worst: [REQUESTS_WORST],
+  completeness: SLA_COMPLETENESS,
+};
