@@ -241,6 +241,10 @@ static void lists_are_filtered(const struct store_ops *ops)
     assert_int_equal(list(s, (struct store_filter){.subject = "it's \"odd\"; --"}).n, 10);
     assert_int_equal(list(s, (struct store_filter){.host = "box"}).n, 30);
     assert_int_equal(list(s, (struct store_filter){.host = "other"}).n, 0);
+    assert_int_equal(list(s, (struct store_filter){.commit = "000000000000000000000000000000000000002"}).n,
+                     10);
+    assert_int_equal(list(s, (struct store_filter){.commit = "0"}).n, 30);
+    assert_int_equal(list(s, (struct store_filter){.commit = "%"}).n, 0);
     assert_int_equal(list(s, (struct store_filter){.id_prefix = "01KB0000000000000000000000"}).n, 0);
     assert_int_equal(list(s, (struct store_filter){.id_prefix = "01KB000000000000000000002"}).n, 10);
     /* 2026-01-02T00:00Z is run 24 less half a second */

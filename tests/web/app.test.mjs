@@ -230,6 +230,22 @@ test("a page of another name is none", async () => {
   });
 });
 
+test("hosts that send metrics are on the first page", async () => {
+  for (const host of ["gpu7", "gpu8"]) {
+    const reply = await fetch(`${server.url}/api/v1/metrics`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${server.token("ingest")}`, "Content-Type": "application/json" },
+      body: JSON.stringify({ batch: `of-${host}`, host, at: Date.now(), samples: [{ name: "load.1m", value: 1 }] }),
+    });
+    assert.equal(reply.status, 201, await reply.text());
+  }
+  await withView("", async (page) => {
+    const rows = page.getByRole("region", { name: "Hosts that send metrics" }).locator("tbody tr");
+    await rows.first().waitFor();
+    assert.equal(await rows.count(), 2);
+  });
+});
+
 // ---- trends ----
 
 test("the trend has its step, in the plot's words, in the table and in the CSV", async () => {

@@ -4,6 +4,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { query } from "../src/app/api";
+import { hostsGrid, regressionsGrid } from "../src/app/pages/overview";
+import { selfFacts } from "../src/app/pages/self";
 import { COMPARED_MOST, idsOf, nextPage, runsGrid, toggled } from "../src/app/runs";
 import { changesOf, namesOf } from "../src/app/series";
 import { sideBySide, worstOf } from "../src/app/sidebyside";
@@ -116,4 +118,31 @@ test("ticks whose words would lie over each other are left out", () => {
   assert.deepEqual(thinned(eight, 350), [0, 3, 6]);
   assert.deepEqual(thinned(eight, 10), [0]);
   assert.deepEqual(thinned([], 350), []);
+});
+
+test("a host that was not heard for two minutes is silent; a clock that is ahead makes none older", () => {
+  const host = (name: string, last_heard: number) => ({ name, last_heard, metrics: 1 });
+  const { rows } = hostsGrid({ now: 1e6, hosts: [host("a", 1e6 - 120_000), host("b", 1e6 - 120_001), host("c", 2e6)] });
+  assert.deepEqual(
+    rows.map((r) => [r[2], r[3]]),
+    [
+      ["heard", 120_000e6],
+      ["silent", 120_001e6],
+      ["heard", 0],
+    ],
+  );
+});
+
+test("a regression without an interval is shown without one", () => {
+  const { columns, rows } = regressionsGrid([
+    { subject: "s", case: "c", host: "f", run: id(2), run_before: id(1), ratio: 1.3, ratio_lo: null, ratio_hi: null },
+  ]);
+  assert.equal(columns.length, rows[0]!.length);
+  assert.deepEqual(rows[0], ["s", "c", "f", 1.3, null, null, null, null, id(2), id(1)]);
+});
+
+test("what the server tells of itself beyond what is known here is shown, too", () => {
+  const facts = selfFacts({ version: "1", requests: 3, replies: { "2xx": 2 }, new_thing: 7 });
+  const value = (name: string) => facts.find((f) => f.name === name)?.value;
+  assert.deepEqual([value("Requests"), value("Replies 2xx"), value("new thing"), value("Sent")], ["3", "2", "7", null]);
 });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// overview.tsx - the first page: what got worse, and the newest runs.
+// overview.tsx - the first page: what got worse, the newest runs, and hosts that send metrics.
 import type { Grid } from "../../data/grid";
-import { change, instant, isKnown } from "../../ui/format";
+import { change, count, duration, instant, isKnown } from "../../ui/format";
 import { useView } from "../../ui/hash";
 import { Table } from "../../ui/Table";
 import { query, useAnswer } from "../api";
@@ -60,6 +60,51 @@ export function regressionsGrid(list: Regression[]): Grid {
       r.run_before,
     ]),
   };
+}
+
+export interface Hosts {
+  /** The server's clock, unix ms. */
+  now: number;
+  hosts: { name: string; project?: string | null; last_heard: number; metrics: number }[];
+}
+
+const SILENT_MS = 120_000;
+
+/** A host that was not heard for two minutes is silent: what is known of it is old. */
+export function hostsGrid(h: Hosts): Grid {
+  return {
+    columns: [
+      { title: "host", text: true },
+      { title: "project", text: true },
+      { title: "state", text: true },
+      { title: "last heard, ns", format: (v) => `${duration(v)} ago` },
+      { title: "series", format: count },
+    ],
+    rows: h.hosts.map((host) => {
+      const silent = Math.max(0, h.now - host.last_heard);
+      return [host.name, host.project ?? "", silent > SILENT_MS ? "silent" : "heard", silent * 1e6, host.metrics];
+    }),
+  };
+}
+
+function HostList() {
+  const hosts = useAnswer<Hosts>("/api/v1/hosts", EVERY_S);
+  return (
+    <section>
+      <h2>Hosts</h2>
+      <Loaded of={hosts}>
+        {(h) =>
+          h.hosts.length ? (
+            <Table grid={hostsGrid(h)} caption="Hosts that send metrics" />
+          ) : (
+            <p class="empty">
+              No host sends metrics. <code>POST /api/v1/metrics</code> takes them.
+            </p>
+          )
+        }
+      </Loaded>
+    </section>
+  );
 }
 
 function Worse(props: { of: Regressions }) {
@@ -133,6 +178,7 @@ function Overview() {
           }
         </Loaded>
       </section>
+      <HostList />
     </>
   );
 }
