@@ -21,7 +21,8 @@ static tare_status read_metric(struct exchange *x, struct store_query *q, tare_e
     struct suggest near;
     tare_status s = exchange_query(x, "metric", &name, err);
     if (s != TARE_OK) return s;
-    const struct measure *m = measure_find(name ? name : "latency.p50");
+    if (!name) name = "latency.p50";
+    const struct measure *m = measure_find(name);
     q->metric = m ? m->name : NULL;
     if (m) return TARE_OK;
     suggest_init(&near, name, strlen(name));
