@@ -36,6 +36,8 @@ struct trend_answer {
     const struct measure *metric;
     VEC(struct trend_series) series;
     struct arena arena; /* of names */
+    uint64_t names;     /* series that fitted, before those were chosen that are shown */
+    int64_t last_name;  /* the id of the last of them */
 };
 
 /* Every series that was asked for, with its levels. Release also after a failure. */

@@ -28,6 +28,8 @@ static tare_status note_series(void *ctx, const struct store_series_name *n, tar
 {
     struct loading *l = ctx;
     bool anchored = n->anchor[0] != 0;
+    l->to->names++;
+    l->to->last_name = n->id;
     if (anchored ? l->a->absolute : l->a->anchored) return TARE_OK;
     struct arena *a = &l->to->arena;
     struct trend_series *there = same_place(l->to, n);

@@ -67,11 +67,21 @@ def test_what_got_worse_is_ranked_by_how_much(server, made):
     got = server.ask("GET", "/api/v1/regressions", token=token).json
     subjects = [r["subject"] for r in got["regressions"]]
     assert set(subjects) == {"small", "large"} and subjects == sorted(subjects)
-    assert got["metric"] == "latency.p50" and got["all"] and got["series"] % 4 == 0
+    assert got["metric"] == "latency.p50" and got["next"] is None and got["series"] % 4 == 0
     for r in got["regressions"]:
         assert r["ratio_lo"] <= (2 if r["subject"] == "large" else 1.2) <= r["ratio_hi"]
     only = server.ask("GET", "/api/v1/regressions?subject=small", token=token).json["regressions"]
     assert {r["subject"] for r in only} == {"small"}
+
+
+def test_what_got_worse_goes_on_from_series_to_series(server, made):
+    post(server, [made(100 * k + i, scale=1 if i < 10 else 2, subject="s%03d" % k) for k in range(3) for i in range(14)])
+    token = server.token("read")
+    every = [s["id"] for s in server.ask("GET", "/api/v1/series?metric=latency.p50", token=token).json["series"]]
+    for i, last in enumerate(every):
+        got = server.ask("GET", "/api/v1/regressions?after=%d" % last, token=token).json
+        assert got["series"] == len(got["regressions"]) == len(every) - i - 1 and got["next"] is None
+    assert server.ask("GET", "/api/v1/regressions?after=x", token=token).status == 400
 
 
 def test_an_empty_store_has_no_regressions(server):

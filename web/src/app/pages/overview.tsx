@@ -29,7 +29,8 @@ export interface Regression {
 export interface Regressions {
   metric: string;
   series: number;
-  all: boolean;
+  /** What `after` goes on with. */
+  next: number | null;
   regressions: Regression[];
 }
 
@@ -108,8 +109,8 @@ function HostList() {
 }
 
 function Worse(props: { of: Regressions }) {
-  const { metric, series, all, regressions } = props.of;
-  const looked = `${series}${all ? "" : " first"} series of ${metric}`;
+  const { metric, series, regressions } = props.of;
+  const looked = `${series} series of ${metric}`;
   if (!series) return <p class="empty">No run has {metric} yet.</p>;
   if (!regressions.length) return <p class="empty">Nothing got worse within the newest 12 runs of {looked}.</p>;
   const grid = regressionsGrid(regressions);
@@ -140,7 +141,8 @@ function Worse(props: { of: Regressions }) {
 
 function Overview() {
   const [metric, setMetric] = useView("metric", "latency.p50");
-  const worse = useAnswer<Regressions>(query("/api/v1/regressions", { metric }), EVERY_S);
+  const [after] = useView("after");
+  const worse = useAnswer<Regressions>(query("/api/v1/regressions", { metric, after }), EVERY_S);
   const newest = useAnswer<RunList>(query("/api/v1/runs", { limit: NEWEST }), EVERY_S);
   return (
     <>
@@ -149,7 +151,18 @@ function Overview() {
         <div class="fields">
           <Field label="Metric" value={metric} onChange={(v) => setMetric(v || "latency.p50")} />
         </div>
-        <Loaded of={worse}>{(w) => <Worse of={w} />}</Loaded>
+        <Loaded of={worse}>
+          {(w) => (
+            <>
+              <Worse of={w} />
+              {w.next !== null && (
+                <To page="overview" keys={{ metric, after: String(w.next) }}>
+                  The next {w.series} series
+                </To>
+              )}
+            </>
+          )}
+        </Loaded>
       </section>
       <section>
         <h2>Newest runs</h2>
