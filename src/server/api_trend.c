@@ -11,7 +11,7 @@
 #include "history/trend_answer.h"
 #include "server/route.h"
 
-/* Judging 40 runs of a series takes some 2.4 ms of a processor, 100 runs 6 ms: an answer must not hold a reader long. */
+/* Judging 40 runs of a series takes some 2.4 ms, 100 runs 6 ms: an answer must not hold a reader long. */
 enum { LAST_DEFAULT = 100, SERIES_MOST = 500, WORSE_LAST = 40, WORSE_SERIES_MOST = 200 };
 
 /* ---- the question ---- */
