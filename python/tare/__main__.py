@@ -11,6 +11,7 @@ from tare import _command
 COMMANDS = {
     "bench": ("_command:bench", "weigh a function: python -m tare bench embed.py:encode --inputs texts.txt --batch 8,16"),
     "embedding": ("_text_command:embedding", "profile a model that embeds texts: batch-sizes, memory, text-lengths"),
+    "finetuning": ("_finetuning", "answer one request of a server's /finetuning paths: JSON on stdin, JSON on stdout"),
     "functions": ("_program:functions", "profile all calls of a Python program, as python -m cProfile does"),
     "lines": ("_program:lines", "profile the lines of a Python program's functions"),
     "nli": ("_text_command:nli", "profile a model that judges pairs of texts, by batch size"),

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -11,10 +12,11 @@
 
 #include "cli/cli.h"
 #include "cli/command.h"
+#include "core/mem.h"
 #include "server/server.h"
 
 struct serve_command {
-    const char *data, *db, *bind;
+    const char *data, *db, *bind, *operations;
     uint64_t port, threads, connections, per_address;
     double rate;
     struct duration idle, longest; /* of sessions */
@@ -99,7 +101,33 @@ static void wait_for_signal(const sigset_t *signals)
     pthread_sigmask(SIG_UNBLOCK, signals, NULL);
 }
 
-static int serve(struct cli *cli, const struct serve_command *a, const struct server_options *o)
+/* What may be run, and the processes that run it: before anything else is open, and before there are threads. */
+static struct operations operations = OPERATIONS_INIT;
+static struct runner runners[RUNS_AT_ONCE_MAX];
+
+static tare_status start_runners(const char *file, struct server_options *o, tare_error *err)
+{
+    struct buf store = BUF_INIT;
+    char *real = NULL;
+    tare_status s = operations_open(&operations, file, err);
+    if (s == TARE_OK) s = server_store(o, true, &store, err);
+    if (s == TARE_OK && !o->db && !(real = realpath(o->data, NULL))) s = error_errno(err, "%s", o->data);
+    for (uint64_t i = 0; s == TARE_OK && i < operations.at_once; i++)
+        s = runner_start(&runners[i], &operations, real, err);
+    mem_free_libc(real);
+    buf_release(&store);
+    o->operations = &operations;
+    o->runners = runners;
+    return s;
+}
+
+static void stop_runners(const struct server_options *o)
+{
+    for (uint64_t i = 0; o->operations && i < o->operations->at_once; i++) runner_stop(&o->runners[i]);
+    operations_release(&operations);
+}
+
+static int serve(struct cli *cli, const struct serve_command *a, struct server_options *o)
 {
     struct server *s = NULL;
     sigset_t signals;
@@ -111,11 +139,13 @@ static int serve(struct cli *cli, const struct serve_command *a, const struct se
     signal(SIGPIPE, SIG_IGN);
     umask(077);
     set_limits(cli, a->connections);
+    if (a->operations && start_runners(a->operations, o, &cli->error) < 0) return cli_fail(cli);
     if (server_open(&s, o, &cli->error) < 0) return cli_fail(cli);
     announce(cli, s, a);
     wait_for_signal(&signals);
     server_stop(s);
     server_close(s);
+    stop_runners(o);
     return CLI_GOOD;
 }
 
@@ -156,6 +186,9 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
                     "a browser that asks for nothing so long is logged out"),
         OPT_TIME_IN(0, "session-max", &a.longest, 1000000, INT64_C(604800000000000),
                     "a browser is logged out after this long in any case"),
+        OPT_STRING(0, "operations", &a.operations, "<file>",
+                   "what may be run for clients: names, programs, parameters, limits; without it nothing is",
+                   .flags = OPT_FILE),
         OPT_GROUP("limits"),
         OPT_UINT_IN(0, "threads", &a.threads, 1, 64, "threads that answer"),
         OPT_UINT_IN(0, "connections", &a.connections, 1, 65536, "connections at a time"),

@@ -9,7 +9,7 @@
 
 static const struct steps health, self, openapi;
 
-enum { RUN_BODY_MAX = 8 << 20, LOGIN_BODY_MAX = 1024, BATCH_MAX = 4 << 20 };
+enum { RUN_BODY_MAX = 8 << 20, LOGIN_BODY_MAX = 1024, BATCH_MAX = 4 << 20, JOB_BODY_MAX = 1 << 20 };
 
 /* clang-format off */
 const struct route route_table[] = {
@@ -40,6 +40,20 @@ const struct route route_table[] = {
     {METHOD_GET,  "/api/v1/services/{id}/latency", SCOPE_READ, 0,  RATE_READ,  &services_latency, "times and promises"},
     {METHOD_GET,  "/api/v1/services/{id}/reports", SCOPE_READ, 0,  RATE_READ,  &reports_list, "its hourly reports"},
     {METHOD_GET,  "/api/v1/reports/{id}", SCOPE_READ, 0,           RATE_READ,  &reports_get, "a report"},
+    {METHOD_GET,  "/api/v1/jobs",      SCOPE_READ,   0,            RATE_READ,  &jobs_list, "jobs"},
+    {METHOD_POST, "/api/v1/jobs",      SCOPE_RUN,    JOB_BODY_MAX, RATE_WRITE, &jobs_post, "runs an operation"},
+    {METHOD_GET,  "/api/v1/jobs/{id}", SCOPE_READ,   0,            RATE_READ,  &jobs_get,  "one job"},
+    {METHOD_DELETE, "/api/v1/jobs/{id}", SCOPE_RUN,  0,            RATE_WRITE, &jobs_delete, "cancels a job"},
+    {METHOD_POST, "/finetuning/profile-and-optimize", SCOPE_RUN, JOB_BODY_MAX, RATE_WRITE, &finetuning_run,
+     "looks at a training as a whole"},
+    {METHOD_POST, "/finetuning/optimize-dataset-loading", SCOPE_RUN, JOB_BODY_MAX, RATE_WRITE, &finetuning_run,
+     "a better data loader"},
+    {METHOD_POST, "/finetuning/optimize-preprocessing", SCOPE_RUN, JOB_BODY_MAX, RATE_WRITE, &finetuning_run,
+     "a better preprocessing"},
+    {METHOD_POST, "/finetuning/profile-operation", SCOPE_RUN, JOB_BODY_MAX, RATE_WRITE, &finetuning_profile,
+     "profiles an operation by name"},
+    {METHOD_GET,  "/finetuning/performance-report", SCOPE_READ, 0, RATE_READ,  &finetuning_report,
+     "what the jobs found"},
     {METHOD_OTHER, NULL, 0, 0, RATE_NONE, NULL, NULL},
 };
 /* clang-format on */

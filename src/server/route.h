@@ -35,6 +35,8 @@ extern const struct steps session_get, session_post, session_delete; /* api_sess
 extern const struct steps app_page, app_script, app_style;           /* app.c */
 extern const struct steps hosts_list, metrics_get, metrics_post;     /* api_metrics.c */
 extern const struct steps requests_post, services_list, services_latency, reports_list,
-    reports_get; /* api_requests.c */
+    reports_get;                                                                 /* api_requests.c */
+extern const struct steps jobs_list, jobs_get, jobs_post, jobs_delete;           /* api_jobs.c */
+extern const struct steps finetuning_run, finetuning_profile, finetuning_report; /* api_finetuning.c */
 
 #endif

@@ -276,6 +276,8 @@ static tare_status open_parts(struct server *s, const char *store, tare_error *e
     if (status == TARE_OK) status = rate_open(&s->rate, err);
     if (status == TARE_OK) status = desk_open(&s->readers, &readers, err);
     if (status == TARE_OK) status = desk_open(&s->writer, &writer, err);
+    struct jobs_options jobs = {o->operations, o->runners, store, o->say, o->say_ctx};
+    if (status == TARE_OK && o->operations) status = jobs_open(&s->jobs, &jobs, err);
     if (status == TARE_OK) status = loop_open(&s->loop, &loop, err);
     return status;
 }
@@ -327,6 +329,7 @@ tare_status server_login_link(struct server *s, struct buf *out, tare_error *err
 
 void server_stop(struct server *s)
 {
+    jobs_stop(s->jobs); /* who waits for a job is answered */
     loop_stop(s->loop);
 }
 
@@ -335,8 +338,10 @@ void server_close(struct server *s)
 {
     if (!s) return;
     loop_close(s->loop);
+    jobs_stop(s->jobs);
     desk_close(s->readers);
     desk_close(s->writer);
+    jobs_close(s->jobs);
     rate_close(s->rate);
     tokens_close(s->tokens);
     logins_close(s->logins);

@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "server/desk.h"
+#include "server/jobs.h"
 #include "server/loop.h"
 #include "server/rate.h"
 #include "server/login.h"
@@ -24,6 +25,8 @@ struct server_options {
     size_t n_hosts;
     struct login_times login;
     bool encrypted; /* browsers reach it by https only, here or at a proxy: cookies say so */
+    const struct operations *operations; /* NULL: nothing is run */
+    struct runner *runners;              /* operations->at_once of them */
     void (*say)(void *ctx, const char *text);
     void *say_ctx;
 };
@@ -35,6 +38,7 @@ struct server {
     struct logins *logins;
     struct rate *rate;
     struct desk *readers, *writer;
+    struct jobs *jobs; /* NULL: nothing is run */
     struct rate_limit limit, failed_auth;
     struct instant began;
     atomic_ullong commits, committed;

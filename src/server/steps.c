@@ -18,7 +18,7 @@ void steps_failed(struct server *s, struct exchange *x, const tare_error *err)
         reply_problem(x, 500, "the store failed");
 }
 
-static void finish(struct exchange *x)
+void steps_finish(struct exchange *x)
 {
     if (x->route->steps->forget) x->route->steps->forget(x);
     x->work = NULL;
@@ -30,7 +30,7 @@ static void hand_over(struct desk *to, struct exchange *x)
     if (desk_put(to, x)) return;
     reply_problem(x, 503, "too many requests wait for the store");
     x->reply.extra = "Retry-After: 1\r\n";
-    finish(x);
+    steps_finish(x);
 }
 
 void steps_begin(struct server *s, struct exchange *x)
@@ -48,7 +48,7 @@ void steps_read(void *ctx, struct store *st, struct exchange *x)
     const struct steps *steps = x->route->steps;
     steps->read(s, st, x);
     if (x->reply.status)
-        finish(x);
+        steps_finish(x);
     else
         hand_over(s->writer, x);
 }
@@ -80,7 +80,8 @@ void steps_write(void *ctx, struct store *st, struct exchange *list)
         } else {
             atomic_fetch_add(&s->committed, x->reply.status == 201);
             if (x->route->steps->written) x->route->steps->written(s, st, x);
+            if (!x->reply.status) continue; /* it may be gone already */
         }
-        finish(x);
+        steps_finish(x);
     }
 }

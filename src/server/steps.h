@@ -16,9 +16,10 @@ struct steps {
     void (*read)(struct server *s, struct store *st, struct exchange *x);
     /* All that wait share one transaction, and are tried each by itself where it fails: it may run twice. */
     tare_status (*write)(struct server *s, struct store *st, struct exchange *x, tare_error *err);
-    void (*written)(struct server *s, struct store *st,
-                    struct exchange *x); /* fills in the rest of the reply */
-    void (*forget)(struct exchange *x);  /* releases x->work */
+    /* Fills in the rest of the reply. Where it leaves the status 0, it has handed x on to somebody who calls
+     * steps_finish(). */
+    void (*written)(struct server *s, struct store *st, struct exchange *x);
+    void (*forget)(struct exchange *x); /* releases x->work */
     /* for the OpenAPI document; a test asks what it promises */
     const struct query_word *query; /* the last one has name NULL; NULL: nothing */
     const char *example;            /* of a body, or of a query: "?limit=2" */
@@ -28,6 +29,8 @@ struct steps {
 
 void steps_begin(struct server *s, struct exchange *x); /* on a thread of the loop */
 desk_fn steps_read, steps_write;                        /* the work of the readers and of the writer */
+
+void steps_finish(struct exchange *x); /* forgets, and answers */
 
 /* The store failed: the client learns the kind, the operator the rest. */
 void steps_failed(struct server *s, struct exchange *x, const tare_error *err);

@@ -67,7 +67,12 @@ static const char version_3[] =
     " UNIQUE(project, service, route, host));"
     "CREATE TABLE request_slot(series INTEGER NOT NULL REFERENCES request_route(id), width_ms INTEGER NOT NULL,"
     " at_ms INTEGER NOT NULL, seal_ms INTEGER NOT NULL, tally BLOB NOT NULL,"
-    " PRIMARY KEY(series, width_ms, at_ms, seal_ms)) WITHOUT ROWID;";
+    " PRIMARY KEY(series, width_ms, at_ms, seal_ms)) WITHOUT ROWID;"
+    /* what it was asked to run */
+    "CREATE TABLE job(id TEXT PRIMARY KEY, project TEXT, token TEXT NOT NULL, owner TEXT NOT NULL,"
+    " operation TEXT NOT NULL, state TEXT NOT NULL, request TEXT NOT NULL, record TEXT,"
+    " created_ms INTEGER NOT NULL, started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE INDEX job_by_state ON job(owner, state);";
 
 const char *const db_migrations[] = {version_1, version_2, version_3};
 enum { SCHEMA_VERSION = sizeof db_migrations / sizeof *db_migrations };
@@ -194,6 +199,14 @@ const char *const db_statements[DB_N] = {
     [DB_SERVICES] = "SELECT project, service, count(DISTINCT nullif(route, '')), count(DISTINCT nullif(host, '')),"
                     " min(first_ms), max(last_ms) FROM request_route WHERE ?1 IS NULL OR project = ?1"
                     " GROUP BY project, service ORDER BY service, project",
+    [DB_ADD_JOB] = "INSERT INTO job(id, project, token, owner, operation, state, request, record, created_ms,"
+                   " started_ms, ended_ms) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    [DB_CHANGE_JOB] = "UPDATE job SET state = ?2, record = ?3, started_ms = ?4, ended_ms = ?5 WHERE id = ?1",
+    [DB_JOBS] = "SELECT id, project, token, owner, operation, state, request, record, created_ms, started_ms,"
+                " ended_ms FROM job WHERE (?1 IS NULL OR id = ?1) AND (?2 IS NULL OR project = ?2)"
+                " ORDER BY id DESC LIMIT ?3",
+    [DB_LOSE_JOBS] = "UPDATE job SET state = 'lost', ended_ms = ?2"
+                     " WHERE owner = ?1 AND state IN ('queued', 'running')",
 };
 
 /* ---- errors ---- */
@@ -672,4 +685,8 @@ const struct store_ops store_sqlite = {
     .slot_put = db_slot_put,
     .slots = db_slots,
     .services = db_services,
+    .job_add = db_job_add,
+    .job_change = db_job_change,
+    .jobs = db_jobs,
+    .jobs_lose = db_jobs_lose,
 };

@@ -89,6 +89,10 @@ enum db_sql {
     DB_PUT_SLOT,
     DB_SLOTS,
     DB_SERVICES,
+    DB_ADD_JOB,
+    DB_CHANGE_JOB,
+    DB_JOBS,
+    DB_LOSE_JOBS,
     DB_N
 };
 
@@ -168,5 +172,11 @@ tare_status db_slots(struct store *s, const struct store_slots *which, store_slo
                      tare_error *err);
 tare_status db_services(struct store *s, const char *project, store_service_fn *fn, void *ctx,
                         tare_error *err);
+/* sqlite_job.c */
+tare_status db_job_add(struct store *s, const struct store_job *job, tare_error *err);
+tare_status db_job_change(struct store *s, const struct store_job *job, tare_error *err);
+tare_status db_jobs(struct store *s, const struct store_job_filter *f, store_job_fn *fn, void *ctx,
+                    tare_error *err);
+tare_status db_jobs_lose(struct store *s, const char *owner, int64_t now_ms, tare_error *err);
 
 #endif

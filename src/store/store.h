@@ -17,6 +17,7 @@
 #include "core/ulid.h"
 #include "core/vec.h"
 #include "run/run.h"
+#include "store/job.h"
 #include "store/live.h"
 #include "store/store_slots.h"
 
@@ -177,6 +178,13 @@ struct store_ops {
                          tare_error *err); /* texts and bytes hold until fn returns */
     tare_status (*services)(struct store *s, const char *project, store_service_fn *fn, void *ctx,
                             tare_error *err); /* by name; project NULL: of all */
+    /* jobs: `job_change` sets state, record and times of the one with this id */
+    tare_status (*job_add)(struct store *s, const struct store_job *job, tare_error *err);
+    tare_status (*job_change)(struct store *s, const struct store_job *job, tare_error *err);
+    tare_status (*jobs)(struct store *s, const struct store_job_filter *f, store_job_fn *fn, void *ctx,
+                        tare_error *err); /* newest first */
+    /* Those of an owner that neither ended nor can go on: lost, since now. */
+    tare_status (*jobs_lose)(struct store *s, const char *owner, int64_t now_ms, tare_error *err);
     /* A number that differs when another connection has changed anything since. */
     tare_status (*version)(struct store *s, int64_t *out, tare_error *err);
 

@@ -42,6 +42,11 @@ def routes_of(server, token):
     return found
 
 
+def is_off(got):
+    """Running things is off unless its operator says otherwise: 403, whoever asks."""
+    return got.status == 403 and "--operations" in got.json["detail"]
+
+
 # ---- the document ----
 
 def test_the_document_is_valid_openapi(server):
@@ -89,6 +94,8 @@ def test_every_route_asks_for_its_scope_and_no_other_helps(fast):
         refused = route.ask(fast, without[route.scope])
         assert refused.status == 403 and "scope" in refused.json["detail"], (route.name, refused.body)
         got = route.ask(fast, tokens[route.scope])
+        if is_off(got):
+            continue
         assert got.status not in (401, 403, 405) and got.status < 500, (route.name, got.status, got.body)
 
 
@@ -200,7 +207,7 @@ def test_json_bombs_on_every_route(fast, bomb):
         if "requestBody" not in route.told:
             continue
         got = fast.ask(route.method, route.here, token=token, body=bomb)
-        assert got.status in (400, 404, 413, 422), (route.name, got.status, got.body)
+        assert is_off(got) or got.status in (400, 404, 413, 422), (route.name, got.status, got.body)
         assert len(got.body) < 2000
     assert fast.ask("GET", "/healthz").status == 200
 

@@ -607,6 +607,58 @@ static void memory_runs_out(const struct store_ops *ops)
     assert_int_equal(mem_live_blocks(), before);
 }
 
+struct jobs_seen {
+    char text[600];
+};
+
+static tare_status see_job(void *ctx, const struct store_job *j, tare_error *err)
+{
+    struct jobs_seen *seen = ctx;
+    size_t n = strlen(seen->text);
+    (void)err;
+    snprintf(seen->text + n, sizeof seen->text - n, "%s %s %s %s %s %s %s %s %lld %lld %lld;", j->id,
+             j->project ? j->project : "-", j->token, j->owner, j->operation, j->state, j->request,
+             j->record ? j->record : "-", (long long)j->created_ms, (long long)j->started_ms, (long long)j->ended_ms);
+    return TARE_OK;
+}
+
+static const char *jobs_of(struct store *s, struct store_job_filter f)
+{
+    static struct jobs_seen seen;
+    seen.text[0] = 0;
+    tare_error err = TARE_ERROR_INIT;
+    if (s->ops->jobs(s, &f, see_job, &seen, &err) != TARE_OK) fail_msg("%s", err.text);
+    return seen.text;
+}
+
+static void jobs_and_what_became_of_them(const struct store_ops *ops)
+{
+    tare_error err = TARE_ERROR_INIT;
+    struct store *s = open_with(ops);
+    struct store_job a = {.id = "A1", .token = "t", .owner = "h", .operation = "o", .state = "queued",
+                          .request = "{}", .created_ms = 5};
+    struct store_job b = {.id = "B2", .project = "nlp", .token = "u", .owner = "g", .operation = "p",
+                          .state = "queued", .request = "{}", .created_ms = 6};
+    assert_int_equal(s->ops->job_add(s, &a, &err), TARE_OK);
+    assert_int_equal(s->ops->job_add(s, &b, &err), TARE_OK);
+    assert_int_not_equal(s->ops->job_add(s, &a, &err), TARE_OK);
+    assert_string_equal(jobs_of(s, (struct store_job_filter){0}),
+                        "B2 nlp u g p queued {} - 6 0 0;A1 - t h o queued {} - 5 0 0;");
+    assert_string_equal(jobs_of(s, (struct store_job_filter){.project = "nlp"}), "B2 nlp u g p queued {} - 6 0 0;");
+    assert_string_equal(jobs_of(s, (struct store_job_filter){.id = "A1", .project = "nlp"}), "");
+    assert_string_equal(jobs_of(s, (struct store_job_filter){.limit = 1}), "B2 nlp u g p queued {} - 6 0 0;");
+    struct store_job done = {.id = "A1", .state = "done", .record = "{\"exit\":0}", .started_ms = 7, .ended_ms = 8};
+    assert_int_equal(s->ops->job_change(s, &done, &err), TARE_OK);
+    done.id = "C3";
+    assert_int_equal(s->ops->job_change(s, &done, &err), TARE_INVALID);
+    assert_int_equal(s->ops->jobs_lose(s, "h", 9, &err), TARE_OK); /* what ended stays as it was; others' too */
+    assert_string_equal(jobs_of(s, (struct store_job_filter){0}),
+                        "B2 nlp u g p queued {} - 6 0 0;A1 - t h o done {} {\"exit\":0} 5 7 8;");
+    assert_int_equal(s->ops->jobs_lose(s, "g", 9, &err), TARE_OK);
+    assert_string_equal(jobs_of(s, (struct store_job_filter){.id = "B2"}), "B2 nlp u g p lost {} - 6 0 9;");
+    store_close(s);
+}
+
 #define CONFORMS(name)                                                                                       \
     static void test_##name(void **state)                                                                    \
     {                                                                                                        \
@@ -627,6 +679,7 @@ CONFORMS(pruning_tells_what_is_gone)
 CONFORMS(changes_are_one_or_none)
 CONFORMS(a_second_writer_waits_or_is_told)
 CONFORMS(memory_runs_out)
+CONFORMS(jobs_and_what_became_of_them)
 
 /* ---- what a file can do ---- */
 
@@ -968,6 +1021,7 @@ int main(void)
         TEST(changes_are_one_or_none),
         TEST(a_second_writer_waits_or_is_told),
         TEST(memory_runs_out),
+        TEST(jobs_and_what_became_of_them),
         TEST(other_files_are_refused_unchanged),
         TEST(newer_and_foreign_schemas),
         TEST(damaged_pages_are_told),
