@@ -12,15 +12,20 @@
 
 #include "cli/cli.h"
 #include "cli/command.h"
+#include "cli/output.h"
+#include "core/fmt.h"
 #include "core/mem.h"
 #include "server/server.h"
+#include "store/care.h"
 
 struct serve_command {
     const char *data, *db, *bind, *operations;
     uint64_t port, threads, connections, per_address;
     double rate;
     struct duration idle, longest; /* of sessions */
-    bool behind_proxy;
+    bool behind_proxy, check, json;
+    const char *backup;
+    struct duration keep;
     struct opt_list hosts;
 };
 
@@ -127,6 +132,64 @@ static void stop_runners(const struct server_options *o)
     operations_release(&operations);
 }
 
+/* ---- --check, --backup: nothing is served ---- */
+
+static struct store *open_data(struct cli *cli, const struct server_options *o)
+{
+    struct buf where = BUF_INIT;
+    struct store *store = NULL;
+    tare_status s = server_store(o, false, &where, &cli->error);
+    if (s == TARE_OK)
+        s = store_open(&store, where.data, &(struct store_options){.create = false}, &cli->error);
+    buf_release(&where);
+    return s == TARE_OK ? store : NULL;
+}
+
+static void say_bytes(struct answer *out, const char *key, struct known_u64 bytes)
+{
+    struct buf text = BUF_INIT;
+    fmt_bytes(&text, (double)bytes.v);
+    if (bytes.known)
+        answer_uint(out, key, bytes.v, "%-12s %s\n", key, text.failed ? "?" : text.data);
+    else
+        answer_null(out, key, "%-12s unknown: it is on the database's machine\n", key);
+    buf_release(&text);
+}
+
+static int check_data(struct cli *cli, const struct serve_command *a, const struct server_options *o)
+{
+    struct store_health h;
+    struct answer out;
+    struct store *store = open_data(cli, o);
+    if (!store) return cli_fail(cli);
+    tare_status s = store_check(store, &h, &cli->error);
+    if (s == TARE_OK) {
+        cli_answer_begin(cli, &out, a->json);
+        answer_str(&out, "store", store->where, "%-12s %s\n", "store", store->where);
+        answer_uint(&out, "schema", h.schema, "%-12s %llu\n", "schema", (unsigned long long)h.schema);
+        answer_uint(&out, "runs", h.runs, "%-12s %llu\n", "runs", (unsigned long long)h.runs);
+        say_bytes(&out, "size", (struct known_u64){true, h.bytes});
+        say_bytes(&out, "free", h.free_bytes);
+        answer_str(&out, "trouble", h.trouble[0] ? h.trouble : NULL, "%-12s %s\n", "state",
+                   h.trouble[0] ? h.trouble : "whole: every document unpacks to what was kept");
+    }
+    store_close(store);
+    if (s != TARE_OK) return cli_fail(cli);
+    int rc = cli_answer_end(cli, &out);
+    return rc == CLI_GOOD && h.trouble[0] ? CLI_USAGE : rc;
+}
+
+static int back_up(struct cli *cli, const struct serve_command *a, const struct server_options *o)
+{
+    struct store *store = open_data(cli, o);
+    if (!store) return cli_fail(cli);
+    tare_status s = store->ops->backup(store, a->backup, &cli->error);
+    store_close(store);
+    if (s != TARE_OK) return cli_fail(cli);
+    cli_note(cli, "%s: a whole copy; put it in place of %s to use it", a->backup, SERVER_STORE);
+    return CLI_GOOD;
+}
+
 static int serve(struct cli *cli, const struct serve_command *a, struct server_options *o)
 {
     struct server *s = NULL;
@@ -177,6 +240,14 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
         OPT_STRING(0, "db", &a.db, "<url>",
                    "keep everything in this PostgreSQL database instead, which several servers may share: "
                    "postgresql://user@host/name"),
+        OPT_TIME_IN(0, "keep", &a.keep, INT64_C(3600000000000), INT64_C(3153600000000000000),
+                    "remove runs that were made longer ago, but none with a tag or a baseline's name (default: all "
+                    "stay)", .flags = OPT_NO_DEFAULT, .arg = "<time>"),
+        OPT_FLAG(0, "check", &a.check,
+                 "do not serve: look whether the data is whole, and say how large it is; exit code 2 when it is not"),
+        OPT_PATH(0, "backup", &a.backup, "<file>",
+                 "do not serve: copy the data as of this moment into a new file, also while a server runs"),
+        OPT_JSON(&a.json),
         OPT_FLAG(0, "behind-proxy", &a.behind_proxy,
                  "a proxy with TLS stands in front: other addresses than loopback are fine, "
                  "and all clients have its address"),
@@ -212,7 +283,11 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
         o.login.longest_ns = (uint64_t)a.longest.ns;
         o.hosts = (const char *const *)a.hosts.items;
         o.n_hosts = a.hosts.n;
-        rc = serve(cli, &a, &o);
+        o.keep_ms = a.keep.ns / 1000000;
+        if (a.check)
+            rc = check_data(cli, &a, &o);
+        else
+            rc = a.backup ? back_up(cli, &a, &o) : serve(cli, &a, &o);
     }
     opt_list_release(&a.hosts);
     return rc;

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <time.h>
 
+#include "core/clock.h"
 #include "core/mem.h"
 
 enum { DESK_THREADS_MAX = 8 };
@@ -24,12 +26,31 @@ struct desk {
     } seats[DESK_THREADS_MAX];
 };
 
-/* NULL: stop. */
-static struct exchange *take(struct desk *d)
+/* Until there is something to do, the end has come, or `due`, where it is not 0. */
+static void wait_for_more(struct desk *d, uint64_t due)
+{
+    while (!d->first && !d->stop) {
+        uint64_t now = clock_raw_ns();
+        struct timespec at;
+        if (!due) {
+            pthread_cond_wait(&d->more, &d->lock);
+            continue;
+        }
+        if (now >= due) return;
+        clock_gettime(CLOCK_MONOTONIC, &at);
+        uint64_t end = (uint64_t)at.tv_sec * 1000000000 + (uint64_t)at.tv_nsec + (due - now);
+        at = (struct timespec){(time_t)(end / 1000000000), (long)(end % 1000000000)};
+        pthread_cond_timedwait(&d->more, &d->lock, &at);
+    }
+}
+
+/* False: stop. Nothing to do, but it is due: *out is NULL. */
+static bool take(struct desk *d, uint64_t due, struct exchange **out)
 {
     pthread_mutex_lock(&d->lock);
-    while (!d->first && !d->stop) pthread_cond_wait(&d->more, &d->lock);
-    struct exchange *x = d->first;
+    wait_for_more(d, due);
+    struct exchange *x = *out = d->first;
+    bool goes_on = x || !d->stop;
     if (x && !d->options.together) {
         d->first = x->next;
         x->next = NULL;
@@ -40,7 +61,7 @@ static struct exchange *take(struct desk *d)
     }
     if (!d->first) d->last = NULL;
     pthread_mutex_unlock(&d->lock);
-    return x;
+    return goes_on;
 }
 
 static void *sit(void *ctx)
@@ -48,7 +69,11 @@ static void *sit(void *ctx)
     struct seat *seat = ctx;
     const struct desk_options *o = &seat->desk->options;
     struct exchange *x;
-    while ((x = take(seat->desk))) o->work(o->ctx, seat->store, x);
+    uint64_t due = o->between ? clock_raw_ns() : 0;
+    while (take(seat->desk, due, &x)) {
+        if (x) o->work(o->ctx, seat->store, x);
+        if (due && clock_raw_ns() >= due) due = clock_raw_ns() + o->between(o->ctx, seat->store);
+    }
     return NULL;
 }
 
@@ -85,12 +110,16 @@ static tare_status start(struct desk *d, tare_error *err)
 tare_status desk_open(struct desk **out, const struct desk_options *o, tare_error *err)
 {
     struct desk *d = mem_new(1, sizeof *d);
+    pthread_condattr_t steady;
     tare_status s = TARE_OK;
     if (!d) return error_nomem(err, "a thread of the store");
     d->options = *o;
     if (d->options.threads > DESK_THREADS_MAX) d->options.threads = DESK_THREADS_MAX;
     pthread_mutex_init(&d->lock, NULL);
-    pthread_cond_init(&d->more, NULL);
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_cond_init(&d->more, &steady);
+    pthread_condattr_destroy(&steady);
     for (; d->n_stores < d->options.threads && s == TARE_OK; d->n_stores += s == TARE_OK) {
         struct seat *seat = &d->seats[d->n_stores];
         seat->desk = d;

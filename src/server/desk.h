@@ -16,6 +16,8 @@ struct desk_options {
     unsigned waiting_max;
     bool together; /* hand over all that wait at once: group commit */
     desk_fn *work;
+    /* Called now and then between two of them: when, is what it returns (ns from now). NULL: nothing to do. */
+    uint64_t (*between)(void *ctx, struct store *s);
     void *ctx;
 };
 

@@ -264,6 +264,7 @@ static tare_status open_parts(struct server *s, const char *store, tare_error *e
                                   .waiting_max = WAITING_MAX,
                                   .together = true,
                                   .work = steps_write,
+                                  .between = o->keep_ms ? retention_slice : NULL,
                                   .ctx = s};
     struct loop_options loop = {.at = o->at,
                                 .threads = o->threads,

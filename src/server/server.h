@@ -20,6 +20,7 @@ struct server_options {
     const char *db;   /* the address of a PostgreSQL database; NULL: SQLite in the folder */
     struct sockaddr_storage at;
     unsigned threads, connections_max, per_address_max;
+    int64_t keep_ms;          /* runs older than this go, but for those with a tag; 0: none */
     double rate_per_s;        /* of each token and each address; 0: no limit */
     const char *const *hosts; /* names that Host may have beside the address itself and localhost */
     size_t n_hosts;
@@ -51,6 +52,8 @@ tare_status server_store(const struct server_options *o, bool make, struct buf *
 tare_status server_open(struct server **out, const struct server_options *o, tare_error *err);
 /* A link by which whoever sees it first logs in, once; TARE_UNSUPPORTED: built without the pages. */
 tare_status server_login_link(struct server *s, struct buf *out, tare_error *err);
+uint64_t retention_slice(void *ctx, struct store *st); /* of struct desk_options.between */
+
 void server_stop(struct server *s);  /* what is under way is answered */
 void server_close(struct server *s); /* NULL is fine */
 

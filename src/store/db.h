@@ -12,6 +12,7 @@
 #include "core/error.h"
 
 struct db_driver;
+struct store_health;
 struct db_conn { /* a driver's own begins with it */
     const struct db_driver *driver;
 };
@@ -40,6 +41,9 @@ struct db_driver {
     int64_t (*last_id)(struct db_conn *c); /* the number that the last new row got */
     bool (*in_transaction)(struct db_conn *c);
     tare_status (*fail)(struct db_conn *c, const char *doing, tare_error *err);
+    tare_status (*examine)(struct db_conn *c, struct store_health *h,
+                           tare_error *err); /* trouble, bytes, free */
+    tare_status (*backup)(struct db_conn *c, const char *to, tare_error *err);
 };
 
 /* Parameters count from 1; what is not set is NULL. Borrowed until db_done(). */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * postgres_conn.c - see postgres_conn.h. Values go as text, which PostgreSQL reads by the type of their place; only
  * blobs are binary. */
+#include "store/care.h"
 #include "store/postgres_conn.h"
 
 #ifdef WITH_LIBPQ
@@ -14,6 +15,7 @@
 #include "core/buf.h"
 #include "core/clock.h"
 #include "core/mem.h"
+#include "store/store.h"
 
 /* ---- the library ---- */
 
@@ -494,9 +496,27 @@ static bool make_ready(struct pg_stmt *q)
     return good;
 }
 
+/* A transaction that writes is alone, as in SQLite: what one reads and writes back no other changes meanwhile. Two
+ * servers take turns by their groups. */
+static bool begin_alone(struct pg_stmt *q)
+{
+    struct pg_conn *c = q->conn;
+    PGresult *r = pq.exec(c->pg, "BEGIN; SELECT pg_advisory_xact_lock(1952543334)"); /* "tarf" */
+    if (pq.resultStatus(r) == PGRES_TUPLES_OK) {
+        q->rows = r;
+        q->row = pq.ntuples(r); /* none for the caller */
+        return true;
+    }
+    note_error(c, r);
+    pq.clear(r);
+    pq.clear(pq.exec(c->pg, "ROLLBACK"));
+    return false;
+}
+
 static bool send(struct pg_stmt *q)
 {
     struct pg_conn *c = q->conn;
+    if (begins(q, "BEGIN")) return begin_alone(q);
     const char *values[PARAMS_MAX];
     int sizes[PARAMS_MAX], formats[PARAMS_MAX];
     for (int i = 0; i < q->n_params; i++) {
@@ -611,6 +631,21 @@ static tare_status fail(struct db_conn *c, const char *doing, tare_error *err)
     return explain(conn_of(c), doing, err);
 }
 
+/* PostgreSQL looks after its pages itself (data_checksums); what is asked here is how large it is. */
+static tare_status examine(struct db_conn *c, struct store_health *h, tare_error *err)
+{
+    int64_t bytes = 0;
+    tare_status status = pg_ask(c, "SELECT pg_database_size(current_database())", &bytes, err);
+    h->bytes = (uint64_t)bytes;
+    return status;
+}
+
+static tare_status copy_to(struct db_conn *c, const char *to, tare_error *err)
+{
+    (void)to;
+    return error_set(err, TARE_UNSUPPORTED, "%s: PostgreSQL has its own: pg_dump --format=custom", pg_where(c));
+}
+
 static const struct db_driver pg_driver = {
     .prepare = prepare,
     .drop = drop,
@@ -630,6 +665,8 @@ static const struct db_driver pg_driver = {
     .last_id = last_id,
     .in_transaction = in_transaction,
     .fail = fail,
+    .examine = examine,
+    .backup = copy_to,
 };
 
 /* ---- by themselves ---- */

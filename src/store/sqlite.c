@@ -8,10 +8,12 @@
 #include <sqlite3.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "core/file.h"
 #include "core/mem.h"
+#include "store/care.h"
 #include "store/sqlite_db.h"
 
 #define APPLICATION_ID 0x74617265 /* "tare", at a fixed place of the file */
@@ -143,6 +145,13 @@ const char *const db_statements[DB_N] = {
     [DB_LIST] = LIST_RUNS(""),
     [DB_LIST_PROJECT] = LIST_RUNS(" AND EXISTS (SELECT 1 FROM project"
                                   " WHERE project.run = run.seq AND project.name = ?9)"),
+    [DB_COUNT_RUNS] = "SELECT count(*) FROM run",
+    [DB_COUNT_BARE] = "SELECT count(*) FROM run WHERE seq NOT IN (SELECT run FROM document)",
+    [DB_COUNT_ORPHANS] = "SELECT count(*) FROM value WHERE run NOT IN (SELECT seq FROM run)",
+    [DB_OLD_RUNS] = "SELECT id FROM run WHERE created_ms < ?1"
+                    " AND NOT EXISTS (SELECT 1 FROM tag WHERE tag.run = run.seq)"
+                    " AND NOT EXISTS (SELECT 1 FROM baseline WHERE baseline.run = run.seq)"
+                    " ORDER BY created_ms, seq LIMIT ?2",
     [DB_BODY] = "SELECT body FROM run JOIN document ON document.run = run.seq WHERE id = ?1",
     [DB_NAMES] = LIST_SERIES(""),
     [DB_NAMES_PROJECT] = LIST_SERIES(OF_PROJECT("?8")),
@@ -380,6 +389,69 @@ static bool in_transaction(struct db_conn *c)
     return !sqlite3_get_autocommit(((struct sqlite_conn *)c)->db);
 }
 
+/* The free space is that of the folder: the log beside the file needs it, too. */
+static void measure(const struct sqlite_conn *c, struct store_health *h)
+{
+    struct stat st;
+    struct statvfs v;
+    if (stat(c->path, &st) == 0) h->bytes = (uint64_t)st.st_size;
+    if (statvfs(c->path, &v) == 0)
+        h->free_bytes = (struct known_u64){true, (uint64_t)v.f_bavail * v.f_frsize};
+}
+
+static tare_status examine(struct db_conn *base, struct store_health *h, tare_error *err)
+{
+    const struct sqlite_conn *c = (const struct sqlite_conn *)base;
+    sqlite3_stmt *q = NULL;
+    int rc = sqlite3_prepare_v2(c->db, "PRAGMA integrity_check(1)", -1, &q, NULL);
+    if (rc == SQLITE_OK && (rc = sqlite3_step(q)) == SQLITE_ROW) {
+        const char *said = (const char *)sqlite3_column_text(q, 0);
+        if (!said || strcmp(said, "ok") != 0)
+            snprintf(h->trouble, sizeof h->trouble, "the file is damaged: %s", said ? said : "no answer");
+    }
+    tare_status status = rc == SQLITE_ROW ? TARE_OK : tell(base, "looking through it", err);
+    sqlite3_finalize(q);
+    measure(c, h);
+    return status;
+}
+
+static tare_status sync_path(const char *path, int flags, tare_error *err)
+{
+    int fd = open(path, flags | O_CLOEXEC);
+    tare_status status =
+        fd >= 0 && fsync(fd) == 0 ? TARE_OK : error_errno(err, "%s: cannot be written to the disk", path);
+    if (fd >= 0) close(fd);
+    return status;
+}
+
+/* VACUUM INTO reads one moment of the file and holds nobody up; it writes into an empty file of ours, so that nobody
+ * else may read it, and has the name that was asked for when it is on the disk. */
+static tare_status copy_to(struct db_conn *base, const char *to, tare_error *err)
+{
+    const struct sqlite_conn *c = (const struct sqlite_conn *)base;
+    struct buf part = BUF_INIT;
+    sqlite3_stmt *q = NULL;
+    buf_printf(&part, "%s.part", to);
+    tare_status status = buf_status(&part, err);
+    if (status == TARE_OK && access(to, F_OK) == 0)
+        status = error_set(err, TARE_INVALID, "%s: is there already", to);
+    int fd = status == TARE_OK ? open(part.data, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+    if (status == TARE_OK && fd < 0) status = error_errno(err, "%s: cannot be made", part.data);
+    if (fd >= 0) {
+        close(fd);
+        if (sqlite3_prepare_v2(c->db, "VACUUM INTO ?1", -1, &q, NULL) != SQLITE_OK ||
+            sqlite3_bind_text(q, 1, part.data, -1, SQLITE_STATIC) != SQLITE_OK ||
+            sqlite3_step(q) != SQLITE_DONE)
+            status = tell(base, "copying", err);
+        sqlite3_finalize(q);
+        if (status == TARE_OK) status = sync_path(part.data, O_RDONLY, err);
+        if (status == TARE_OK && link(part.data, to) < 0) status = error_errno(err, "%s: cannot be made", to);
+        unlink(part.data);
+    }
+    buf_release(&part);
+    return status;
+}
+
 static const struct db_driver sqlite_driver = {
     .prepare = prepare,
     .drop = drop,
@@ -399,6 +471,8 @@ static const struct db_driver sqlite_driver = {
     .last_id = last_id,
     .in_transaction = in_transaction,
     .fail = tell,
+    .examine = examine,
+    .backup = copy_to,
 };
 
 /* ---- opening ---- */
@@ -664,6 +738,9 @@ const struct store_ops store_sqlite = {
     .end = db_end,
     .add = db_add,
     .remove = db_remove,
+    .check = db_check,
+    .backup = db_backup,
+    .expire = db_expire,
     .tag = db_tag,
     .pin = db_pin,
     .list = db_list,

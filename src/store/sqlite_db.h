@@ -55,6 +55,10 @@ enum db_sql {
     DB_DROP_RUN,
     DB_DROP_EMPTY,
     DB_LIST,
+    DB_COUNT_RUNS,
+    DB_COUNT_BARE,
+    DB_COUNT_ORPHANS,
+    DB_OLD_RUNS,
     DB_BODY,
     DB_NAMES,
     DB_NAMES_PROJECT,
@@ -146,6 +150,10 @@ tare_status db_names(struct store *s, const struct store_query *q, store_name_fn
                      tare_error *err);
 tare_status db_series(struct store *s, const struct store_span *span, struct store_points *out,
                       tare_error *err);
+/* sqlite_care.c */
+tare_status db_check(struct store *s, struct store_health *h, tare_error *err);
+tare_status db_backup(struct store *s, const char *to, tare_error *err);
+tare_status db_expire(struct store *s, struct store_expiry *e, tare_error *err);
 /* sqlite_token.c */
 tare_status db_in_project(struct store *s, const char *id, const char *project, bool *yes, tare_error *err);
 tare_status db_token_add(struct store *s, const struct store_token *t, tare_error *err);

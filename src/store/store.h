@@ -127,6 +127,9 @@ void store_run_json(struct json *j, const struct store_run *run);
 void store_series_json(struct json *j, const struct store_series_name *name);
 void store_point_json(struct json *j, const struct store_point *p);
 
+struct store_health; /* care.h */
+struct store_expiry;
+
 typedef tare_status store_token_fn(void *ctx, const struct store_token *token, tare_error *err);
 typedef tare_status store_run_fn(void *ctx, const struct store_run *run, tare_error *err);
 typedef tare_status store_name_fn(void *ctx, const struct store_series_name *name, tare_error *err);
@@ -151,6 +154,12 @@ struct store_ops {
     tare_status (*end)(struct store *s, bool commit, tare_error *err);
     tare_status (*add)(struct store *s, const struct store_entry *e, bool *added, tare_error *err);
     tare_status (*remove)(struct store *s, const char *id, tare_error *err);
+    /* ---- care ---- */
+    tare_status (*check)(struct store *s, struct store_health *out, tare_error *err);
+    /* A copy as of one moment, while others write; it is whole, or it is not there. */
+    tare_status (*backup)(struct store *s, const char *to, tare_error *err);
+    tare_status (*expire)(struct store *s, struct store_expiry *e,
+                          tare_error *err); /* one slice, one change */
     tare_status (*tag)(struct store *s, const char *id, const char *name, bool on, tare_error *err);
     tare_status (*pin)(struct store *s, const char *id, const char *name, bool on, tare_error *err);
     tare_status (*list)(struct store *s, const struct store_filter *f, store_run_fn *fn, void *ctx,
@@ -230,17 +239,6 @@ tare_status store_baseline(struct store *s, const char *name, const char *subjec
 tare_status store_document(struct store *s, const char *id, struct buf *text, tare_error *err);
 
 bool store_name_ok(const char *name); /* letters, digits and . _ - / of at most STORE_NAME_MAX bytes */
-
-struct store_prune {
-    uint64_t keep;      /* newest so many of each subject stay; 0: no such rule */
-    int64_t older_ms;   /* created before this time goes; 0: no such rule */
-    bool dry_run;       /* tell only */
-    store_run_fn *gone; /* told of each once it is gone: id, created, subject; may be NULL */
-    void *ctx;
-    uint64_t removed, pinned; /* out: pinned would have gone but carry a tag */
-};
-/* Runs to which every given rule applies, but none with a tag or a baseline's name. All or nothing. */
-tare_status store_prune(struct store *s, struct store_prune *p, tare_error *err);
 
 /* The newest `last` points (0: all) of one series, oldest first: a case and metric of a subject on a host.
  * None: *out is empty. Release with vec_release(&out->at). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * test_store.c - the conformance suite of the history: what every backend must do, as functions of its ops;
- * then what only a file can go wrong with. A second backend adds a row to backends[]. */
+ * then what only a file can go wrong with. The backends are in store_fixture.h. */
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
@@ -23,119 +23,8 @@
 #include "core/mem.h"
 #include "core/rng.h"
 #include "run_fixture.h"
-#include "store/postgres_conn.h"
-#include "store/store.h"
-
-static const struct store_ops *const backends[] = {&store_sqlite, &store_postgres};
-static char home[256], path[400];
-
-/* ---- a PostgreSQL of our own, where one is installed ---- */
-
-static struct {
-    pid_t server;
-    char folder[64], why_not[200];
-    unsigned schemas;
-    struct db_conn *admin;
-} pg;
-
-static void pg_url(char out[400], unsigned schema)
-{
-    snprintf(out, 400, "postgresql:///postgres?host=%s&user=postgres&options=-csearch_path%%3Dt%u", pg.folder,
-             schema);
-}
-
-/* It is a child that goes when we go, whatever happens to us. */
-static void start_postgres(void)
-{
-    const char *src = getenv("TARE_SRC");
-    char url[400], script[300];
-    tare_error err = TARE_ERROR_INIT;
-    snprintf(pg.folder, sizeof pg.folder, "/tmp/tare-pg-XXXXXX");
-    snprintf(script, sizeof script, "%s/tests/postgres.sh", src ? src : ".");
-    if (!mkdtemp(pg.folder)) return;
-    pg.server = fork();
-    if (pg.server == 0) {
-        execl("/bin/sh", "sh", script, pg.folder, NULL);
-        _exit(127);
-    }
-    pg_url(url, 0);
-    for (int rc; waitpid(pg.server, &rc, WNOHANG) == 0; usleep(20000))
-        if (pg_connect(&pg.admin, &(struct pg_options){url, 0}, &err) == TARE_OK) return;
-    pg.server = 0;
-    snprintf(pg.why_not, sizeof pg.why_not, "PostgreSQL did not start (%.150s)", err.text);
-}
-
-static int find_postgres(void **state)
-{
-    (void)state;
-    tare_error err = TARE_ERROR_INIT;
-    struct db_conn *c = NULL;
-    if (pg_connect(&c, &(struct pg_options){"postgresql:///x?host=/nowhere", 0}, &err) == TARE_UNSUPPORTED)
-        snprintf(pg.why_not, sizeof pg.why_not, "%s", err.text);
-    else if (system("ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null"))
-        snprintf(pg.why_not, sizeof pg.why_not, "PostgreSQL is not installed");
-    else
-        start_postgres();
-    return 0;
-}
-
-static int end_postgres(void **state)
-{
-    char command[200];
-    (void)state;
-    pg_disconnect(pg.admin);
-    if (pg.server) kill(pg.server, SIGQUIT);
-    if (pg.server) waitpid(pg.server, NULL, 0);
-    snprintf(command, sizeof command, "rm -rf '%s'", pg.folder);
-    return pg.folder[0] ? system(command) : 0;
-}
-
-/* Each test has a schema of its own. False: there is no PostgreSQL here. */
-static bool use_postgres(void)
-{
-    char text[80];
-    tare_error err = TARE_ERROR_INIT;
-    if (!pg.server) return false;
-    snprintf(text, sizeof text, "CREATE SCHEMA t%u", ++pg.schemas);
-    if (pg_ask(pg.admin, text, NULL, &err) != TARE_OK) fail_msg("%s", err.text);
-    pg_url(path, pg.schemas);
-    return true;
-}
-
-static void test_postgresql_is_here(void **state)
-{
-    (void)state;
-    if (pg.server) return;
-    print_message("not tested: PostgreSQL: %s\n", pg.why_not);
-    skip();
-}
-
-static int enter(void **state)
-{
-    (void)state;
-    snprintf(home, sizeof home, "%s/tare-store-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    if (!mkdtemp(home)) return -1;
-    snprintf(path, sizeof path, "%s/deep/history.db", home);
-    return 0;
-}
-
-static int leave(void **state)
-{
-    char command[600];
-    (void)state;
-    mem_fail_after(-1);
-    snprintf(command, sizeof command, "rm -rf '%s'", home);
-    return system(command);
-}
-
-static struct store *open_with(const struct store_ops *ops)
-{
-    struct store_options o = {.create = true, .wait_ms = 50};
-    struct store *s = NULL;
-    tare_error err = TARE_ERROR_INIT;
-    if (ops->open(&s, path, &o, &err) != TARE_OK) fail_msg("%s", err.text);
-    return s;
-}
+#include "store/care.h"
+#include "store_fixture.h"
 
 /* Run i: ids and times that sort, one case more than asked. */
 static void make_run(struct run *r, unsigned i, const char *subject, double median_ns)
@@ -544,6 +433,47 @@ static void pruning(const struct store_ops *ops)
     store_close(s);
 }
 
+/* Old ones go in slices, oldest first; a tag or a baseline keeps its run, and no time at all is still one run. */
+static void what_is_old_goes(const struct store_ops *ops)
+{
+    struct store *s = open_with(ops);
+    tare_error err = TARE_ERROR_INIT;
+    for (unsigned i = 1; i <= 30; i++) keep(s, i, "minilm", 1e6);
+    assert_int_equal(s->ops->tag(s, ID("02"), "release", true, &err), TARE_OK);
+    assert_int_equal(s->ops->pin(s, ID("03"), "main", true, &err), TARE_OK);
+    /* 2026-01-02T00:00Z is run 24 less half a second */
+    struct store_expiry e = {.before_ms = INT64_C(1767312000000)};
+    assert_int_equal(s->ops->expire(s, &e, &err), TARE_OK);
+    assert_int_equal(e.removed, 1);
+    assert_true(e.more);
+    assert_int_equal(list(s, (struct store_filter){.id_prefix = ID("01")}).n, 0);
+    e.most_ns = UINT64_C(60000000000);
+    assert_int_equal(s->ops->expire(s, &e, &err), TARE_OK);
+    assert_int_equal(e.removed, 20);
+    assert_false(e.more);
+    struct seen left = list(s, (struct store_filter){0});
+    assert_int_equal(left.n, 9);
+    assert_string_equal(left.ids[6], ID("24"));
+    assert_string_equal(left.ids[7], ID("03"));
+    assert_string_equal(left.ids[8], ID("02"));
+    assert_int_equal(s->ops->expire(s, &e, &err), TARE_OK);
+    assert_int_equal(e.removed, 0);
+    store_close(s);
+}
+
+static void health(const struct store_ops *ops)
+{
+    struct store *s = open_with(ops);
+    tare_error err = TARE_ERROR_INIT;
+    struct store_health h;
+    for (unsigned i = 1; i <= 3; i++) keep(s, i, "minilm", 1e6);
+    assert_int_equal(store_check(s, &h, &err), TARE_OK);
+    assert_string_equal(h.trouble, "");
+    assert_int_equal(h.runs, 3);
+    assert_true(h.schema >= 2 && h.bytes > 0);
+    store_close(s);
+}
+
 static void changes_are_one_or_none(const struct store_ops *ops)
 {
     struct store *s = open_with(ops);
@@ -659,13 +589,6 @@ static void jobs_and_what_became_of_them(const struct store_ops *ops)
     store_close(s);
 }
 
-#define CONFORMS(name)                                                                                       \
-    static void test_##name(void **state)                                                                    \
-    {                                                                                                        \
-        (void)state;                                                                                         \
-        for (size_t i = 0; i < sizeof backends / sizeof *backends; i++)                                      \
-            if (backends[i] != &store_postgres || use_postgres()) name(backends[i]);                         \
-    }
 CONFORMS(documents_come_back)
 CONFORMS(lists_are_filtered)
 CONFORMS(lists_go_on_from_a_run)
@@ -677,6 +600,8 @@ CONFORMS(anchors_of_the_document)
 CONFORMS(pruning)
 CONFORMS(pruning_tells_what_is_gone)
 CONFORMS(changes_are_one_or_none)
+CONFORMS(what_is_old_goes)
+CONFORMS(health)
 CONFORMS(a_second_writer_waits_or_is_told)
 CONFORMS(memory_runs_out)
 CONFORMS(jobs_and_what_became_of_them)
@@ -1002,8 +927,6 @@ static void test_read_only_file_of_an_older_schema(void **state)
     (void)state;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, enter, leave)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1019,6 +942,8 @@ int main(void)
         TEST(pruning),
         TEST(pruning_tells_what_is_gone),
         TEST(changes_are_one_or_none),
+        TEST(what_is_old_goes),
+        TEST(health),
         TEST(a_second_writer_waits_or_is_told),
         TEST(memory_runs_out),
         TEST(jobs_and_what_became_of_them),

@@ -11,36 +11,7 @@
 
 #include "core/mem.h"
 #include "store/chunk.h"
-
-static const struct store_ops *const backends[] = {&store_sqlite};
-static char home[256], path[300];
-
-static int enter(void **state)
-{
-    (void)state;
-    snprintf(home, sizeof home, "%s/tare-live-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    if (!mkdtemp(home)) return -1;
-    snprintf(path, sizeof path, "%s/history.db", home);
-    return 0;
-}
-
-static int leave(void **state)
-{
-    char command[600];
-    (void)state;
-    mem_fail_after(-1);
-    snprintf(command, sizeof command, "rm -rf '%s'", home);
-    return system(command);
-}
-
-static struct store *open_with(const struct store_ops *ops)
-{
-    struct store_options o = {.create = true, .wait_ms = 50};
-    struct store *s = NULL;
-    tare_error err = TARE_ERROR_INIT;
-    if (ops->open(&s, path, &o, &err) != TARE_OK) fail_msg("%s", err.text);
-    return s;
-}
+#include "store_fixture.h"
 
 static const struct store_metric two[] = {{"load.1m", "", "1", false}, {"net.rx", "eth0", "B", true}};
 
@@ -95,6 +66,31 @@ static tare_status tell_chunk(void *ctx, const struct store_chunk *c, tare_error
         buf_clear(text);                     \
     } while (0)
 
+static tare_status note_id(void *ctx, const struct store_host *h, tare_error *err)
+{
+    (void)err;
+    *(int64_t *)ctx = h->id;
+    return TARE_OK;
+}
+
+/* Numbers may have gaps: those of a transaction that was taken back, or of a row that was there already. */
+static int64_t host_id(struct store *s, const char *name)
+{
+    int64_t id = 0;
+    assert_int_equal(s->ops->hosts(s, &(struct store_host){.project = "", .name = name}, note_id, &id, NULL),
+                     TARE_OK);
+    assert_true(id > 0);
+    return id;
+}
+
+static tare_status tell_name(void *ctx, int64_t id, const struct store_metric *m, tare_error *err)
+{
+    (void)err;
+    assert_true(id > 0);
+    buf_printf(ctx, "%s ", m->name);
+    return TARE_OK;
+}
+
 /* ---- the suite ---- */
 
 static void batches_are_kept_once(const struct store_ops *ops)
@@ -122,9 +118,9 @@ static void batches_are_kept_once(const struct store_ops *ops)
     expect(&text, "/gpu7 - 50 50 2\nnlp/gpu7 - 60 60 2\n/other {\"os\":\"x\"} 50 50 2\n");
     s->ops->hosts(s, &(struct store_host){.project = "", .name = "gpu7"}, tell_host, &text, NULL);
     expect(&text, "/gpu7 - 50 50 2\n");
-    s->ops->metrics(s, &(struct store_metric_query){2, NULL}, tell_metric, &text, NULL);
+    s->ops->metrics(s, &(struct store_metric_query){host_id(s, "other"), NULL}, tell_metric, &text, NULL);
     expect(&text, "3 load.1m{} 1 0\n4 net.rx{eth0} B 1\n");
-    s->ops->metrics(s, &(struct store_metric_query){2, "net.rx"}, tell_metric, &text, NULL);
+    s->ops->metrics(s, &(struct store_metric_query){host_id(s, "other"), "net.rx"}, tell_metric, &text, NULL);
     expect(&text, "4 net.rx{eth0} B 1\n");
     buf_release(&text);
     store_close(s);
@@ -177,15 +173,16 @@ static void taken_back_is_forgotten(const struct store_ops *ops)
     assert_int_equal(s->ops->end(s, false, NULL), TARE_OK);
     keep(s, (struct store_batch){.id = "b", .host = "first", .readings = &second, .n_readings = 1});
     keep(s, (struct store_batch){.id = "a", .readings = &at, .n_readings = 1});
-    s->ops->metrics(s, &(struct store_metric_query){1, NULL}, tell_metric, &text, NULL);
-    s->ops->metrics(s, &(struct store_metric_query){2, NULL}, tell_metric, &text, NULL);
-    expect(&text, "1 net.rx{eth0} B 1\n2 load.1m{} 1 0\n");
+    s->ops->metrics(s, &(struct store_metric_query){host_id(s, "first"), NULL}, tell_name, &text, NULL);
+    s->ops->metrics(s, &(struct store_metric_query){host_id(s, "gpu7"), NULL}, tell_name, &text, NULL);
+    expect(&text, "net.rx load.1m ");
     buf_release(&text);
     store_close(s);
 }
 
 static void memory_runs_out(const struct store_ops *ops)
 {
+    long before = mem_live_blocks();
     struct store *s = open_with(ops);
     struct buf text = BUF_INIT;
     const struct store_reading at[] = {{0, 1000, 1}, {1, 1000, 2}};
@@ -200,16 +197,17 @@ static void memory_runs_out(const struct store_ops *ops)
     tare_status status = TARE_NOMEM;
     for (long n = 0; status != TARE_OK; n++) {
         mem_fail_after(n);
-        status = ops->batch_add(s, &b, &kept, NULL);
+        status = s->ops->batch_add(s, &b, &kept, NULL);
         mem_fail_after(-1);
         assert_true(status == TARE_OK || status == TARE_NOMEM);
     }
     assert_int_equal(kept, STORE_NEW);
     s->ops->chunks(s, &(struct store_chunk_query){.after = 0}, tell_chunk, &text, NULL);
-    expect(&text, "1: 1@1000=1 2@1000=2\n");
+    assert_true(strstr(text.data, "@1000=1 ") && strstr(text.data, "@1000=2\n"));
+    assert_null(strchr(strchr(text.data, '\n') + 1, '\n')); /* once */
     buf_release(&text);
     store_close(s);
-    assert_int_equal(mem_live_blocks(), 0);
+    assert_int_equal(mem_live_blocks(), before);
 }
 
 /* ---- chunks ---- */
@@ -232,24 +230,16 @@ static void test_damaged_chunks(void **state)
     (void)state;
 }
 
-#define ON_EACH(name)                                                                                      \
-    static void test_##name(void **state)                                                                  \
-    {                                                                                                      \
-        for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) name(backends[i]);                 \
-        (void)state;                                                                                       \
-    }
-ON_EACH(batches_are_kept_once)
-ON_EACH(chunks_are_found_by_time_and_by_arrival)
-ON_EACH(taken_back_is_forgotten)
-ON_EACH(memory_runs_out)
-
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, enter, leave)
+CONFORMS(batches_are_kept_once)
+CONFORMS(chunks_are_found_by_time_and_by_arrival)
+CONFORMS(taken_back_is_forgotten)
+CONFORMS(memory_runs_out)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(batches_are_kept_once), TEST(chunks_are_found_by_time_and_by_arrival),
+        TEST(postgresql_is_here), TEST(batches_are_kept_once), TEST(chunks_are_found_by_time_and_by_arrival),
         TEST(taken_back_is_forgotten), TEST(memory_runs_out), TEST(damaged_chunks),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, find_postgres, end_postgres);
 }

@@ -13,40 +13,10 @@
 
 #include "analyze/sla/tally.h"
 #include "core/mem.h"
-#include "store/store.h"
+#include "store_fixture.h"
 
 #define HOUR INT64_C(3600000)
 #define BASE (INT64_C(497000) * HOUR)
-
-static const struct store_ops *const backends[] = {&store_sqlite};
-static char home[256], path[300];
-
-static int enter(void **state)
-{
-    (void)state;
-    snprintf(home, sizeof home, "%s/tare-store-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    if (!mkdtemp(home)) return -1;
-    snprintf(path, sizeof path, "%s/history.db", home);
-    return 0;
-}
-
-static int leave(void **state)
-{
-    char command[600];
-    (void)state;
-    mem_fail_after(-1);
-    snprintf(command, sizeof command, "rm -rf '%s'", home);
-    return system(command);
-}
-
-static struct store *open_with(const struct store_ops *ops)
-{
-    struct store *s = NULL;
-    tare_error err = TARE_ERROR_INIT;
-    if (ops->open(&s, path, &(struct store_options){.create = true}, &err) != TARE_OK)
-        fail_msg("%s", err.text);
-    return s;
-}
 
 /* A batch of a host: two requests of /a within 1 us, an error of /b. */
 static void make(struct requests *r, unsigned number, const char *host, int64_t at_ms)
@@ -114,7 +84,8 @@ static struct seen look(struct store *s, struct store_slots q)
 static void slots_of_every_width(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
+    FOR_EACH_BACKEND(i)
+    {
         struct store *s = open_with(backends[i]);
         assert_int_equal(keep(s, 1, "x", BASE, BASE + 10000), STORE_NEW);
         assert_int_equal(keep(s, 2, "y", BASE, BASE + 10000), STORE_NEW);
@@ -141,7 +112,8 @@ static void slots_of_every_width(void **state)
 static void a_batch_is_kept_once(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
+    FOR_EACH_BACKEND(i)
+    {
         struct store *s = open_with(backends[i]);
         assert_int_equal(keep(s, 1, "x", BASE, BASE), STORE_NEW);
         assert_int_equal(keep(s, 1, "x", BASE, BASE), STORE_SAME);
@@ -162,7 +134,8 @@ static void late_batches_have_seals_of_their_own(void **state)
                 {HOUR + 300000, HOUR + 600000}, {HOUR + 599999, HOUR + 600000},
                 {HOUR + 600000, HOUR + 900000}, {30 * HOUR + 1, 30 * HOUR + 300000}};
     (void)state;
-    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
+    FOR_EACH_BACKEND(i)
+    {
         struct store *s = open_with(backends[i]);
         for (unsigned k = 0; k < sizeof rows / sizeof *rows; k++) {
             keep(s, k, "x", BASE, BASE + rows[k].received);
@@ -181,11 +154,15 @@ static void late_batches_have_seals_of_their_own(void **state)
 static void what_failed_left_nothing(void **state)
 {
     (void)state;
+    assert_true(use_backend(&store_sqlite));
     struct store *s = open_with(&store_sqlite);
     struct requests r;
-    keep(s, 9, "x", BASE - HOUR, BASE); /* its statements are prepared now */
+    keep(s, 9, "x", BASE - HOUR, BASE);
+    keep(s, 8, "x", BASE - HOUR / 2,
+         BASE); /* its statements are prepared now, those for what is there, too */
     look(s, (struct store_slots){.width_ms = STORE_HOUR_MS, .from_ms = BASE});
-    assert_int_equal(s->ops->begin(s, NULL) + s->ops->end(s, false, NULL), TARE_OK);
+    assert_int_equal(s->ops->begin(s, NULL), TARE_OK);
+    assert_int_equal(s->ops->end(s, false, NULL), TARE_OK);
     make(&r, 1, "x", BASE);
     long start = mem_live_blocks();
     for (long n = 0;; n++) {
@@ -201,8 +178,9 @@ static void what_failed_left_nothing(void **state)
         assert_int_equal(status, TARE_NOMEM);
         assert_int_equal(look(s, (struct store_slots){.width_ms = STORE_HOUR_MS, .from_ms = BASE}).n, 0);
     }
-    assert_int_equal(
-        look(s, (struct store_slots){.width_ms = STORE_HOUR_MS, .route = "/a"}).sum.latency.count, 2);
+    assert_int_equal(look(s, (struct store_slots){.width_ms = STORE_HOUR_MS, .route = "/a", .from_ms = BASE})
+                         .sum.latency.count,
+                     2);
     requests_release(&r);
     s->ops->close(s);
     unlink(path);
@@ -225,7 +203,8 @@ static tare_status name(void *ctx, const struct store_service *one, tare_error *
 static void services_are_listed(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
+    FOR_EACH_BACKEND(i)
+    {
         struct store *s = open_with(backends[i]);
         struct named named = {0};
         keep(s, 1, "x", BASE, BASE);
@@ -241,14 +220,25 @@ static void services_are_listed(void **state)
     }
 }
 
+static int begin(void **state)
+{
+    return enter(state) ? -1 : find_postgres(state);
+}
+
+static int finish(void **state)
+{
+    return end_postgres(state) || leave(state);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_postgresql_is_here),
         cmocka_unit_test(slots_of_every_width),
         cmocka_unit_test(a_batch_is_kept_once),
         cmocka_unit_test(late_batches_have_seals_of_their_own),
         cmocka_unit_test(what_failed_left_nothing),
         cmocka_unit_test(services_are_listed),
     };
-    return cmocka_run_group_tests(tests, enter, leave);
+    return cmocka_run_group_tests(tests, begin, finish);
 }

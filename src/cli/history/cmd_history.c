@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "core/suggest.h"
 #include "report/text.h"
+#include "store/care.h"
 
 /* ---- list ---- */
 
