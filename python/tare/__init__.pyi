@@ -15,7 +15,10 @@ from tare._model_results import load_baseline as load_baseline
 from tare._monitor import ModelMonitor as ModelMonitor
 from tare._notebook import load_ipython_extension as load_ipython_extension
 from tare._performance import PerformanceProfiler as PerformanceProfiler
+from tare._middleware import ASGIMiddleware as ASGIMiddleware
+from tare._middleware import WSGIMiddleware as WSGIMiddleware
 from tare._production import ProductionProfiler as ProductionProfiler
+from tare._requests import RequestLog as RequestLog
 from tare._regression import PerformanceRegression as PerformanceRegression
 from tare._regression import PerformanceRegressionDetector as PerformanceRegressionDetector
 from tare._regression import RegressionWarning as RegressionWarning
