@@ -43,7 +43,8 @@ static PyObject *record(PyObject *object, PyObject *value)
 static PyObject *merge(PyObject *object, PyObject *other)
 {
     tare_error err = TARE_ERROR_INIT;
-    if (!PyObject_TypeCheck(other, hist_type)) return PyErr_Format(PyExc_TypeError, "merge: a Hist is needed");
+    if (!PyObject_TypeCheck(other, hist_type))
+        return PyErr_Format(PyExc_TypeError, "merge: a Hist is needed");
     if (hist_merge(of(object), of(other), &err) != TARE_OK) return raise_error(&err);
     Py_RETURN_NONE;
 }
@@ -58,7 +59,8 @@ static PyObject *quantile(PyObject *object, PyObject *q)
 static PyObject *counts_of(const struct hist *h, uint32_t from, uint32_t to)
 {
     PyObject *list = PyList_New(0);
-    for (uint32_t i = from; i < to && list; i++) list = list_append(list, PyLong_FromUnsignedLongLong(h->counts[i]));
+    for (uint32_t i = from; i < to && list; i++)
+        list = list_append(list, PyLong_FromUnsignedLongLong(h->counts[i]));
     return list;
 }
 
@@ -70,9 +72,9 @@ static PyObject *document(PyObject *object, PyObject *Py_UNUSED(none))
     if (h->count == 0) Py_RETURN_NONE;
     while (from < to && h->counts[from] == 0) from++;
     while (from < to && h->counts[to - 1] == 0) to--;
-    return Py_BuildValue("{sKsKsKs{sisisKsN}}", "sum", h->sum, "min", h->min, "max", h->max, "histogram", "scale",
-                         (int)HIST_SCALE, "offset", from < to ? h->first + (int)from : 0, "zero", h->zeros, "counts",
-                         counts_of(h, from, to));
+    return Py_BuildValue("{sKsKsKs{sisisKsN}}", "sum", h->sum, "min", h->min, "max", h->max, "histogram",
+                         "scale", (int)HIST_SCALE, "offset", from < to ? h->first + (int)from : 0, "zero",
+                         h->zeros, "counts", counts_of(h, from, to));
 }
 
 static PyObject *count(PyObject *object, void *Py_UNUSED(closure))
