@@ -32,11 +32,41 @@ function made(n) {
   };
 }
 
+/** A hundred requests of the service "shop" of so many minutes ago: 90 of about 2 ms, 10 of about 0.3 s, and 4 errors. */
+function served(n, minutes) {
+  const from = Math.floor((Date.now() - minutes * 60000) / 10000) * 10000;
+  const counts = new Array(463).fill(0);
+  counts[0] = 90; // bucket 1339: (2^(1339/64), 2^(1340/64)] ns, about 2 ms
+  counts[462] = 10; // bucket 1801: about 0.3 s
+  const [low, high] = [Math.floor(2 ** (1339.5 / 64)), Math.floor(2 ** (1801.5 / 64))];
+  return {
+    schema: "tare.requests/1",
+    id: idOf(1000 + n),
+    service: "shop",
+    host: `web-${n % 2}`,
+    from_ms: from,
+    to_ms: from + 10000,
+    lost: 0,
+    routes: [
+      {
+        route: "GET /buy",
+        latency_ns: { sum: 90 * low + 10 * high, min: low, max: high, histogram: { scale: 6, offset: 1339, zero: 0, counts } },
+        first_byte_ns: null,
+        errors: 4,
+        cancelled: 1,
+        slo: [{ threshold_ns: 200000000, objective: 0.9, within: 90, breached: 10 }],
+        worst: [{ id: "<b>slow</b>", at_ms: from, latency_ns: high, failed: null }],
+      },
+    ],
+  };
+}
+
 before(async () => {
   server = await serve("app");
   token = server.token("read");
   await server.post(SWEEP);
   for (let n = 0; n < RUNS; n++) await server.post(made(n));
+  for (let n = 0; n < 6; n++) await server.post(served(n, 5 + 6 * n), "requests");
 });
 after(async () => {
   await server?.stop();
@@ -306,9 +336,28 @@ test("a page of another origin can change nothing and read nothing", async () =>
   }
 });
 
+// ---- requests ----
+
+test("a service leads to its promises, percentiles and heat map", async () => {
+  await withView("page=requests", async (page) => {
+    await page.getByRole("link", { name: "shop" }).click();
+    await page.waitForSelector("main h2:text('Promises')");
+    const promise = await page.locator("table", { hasText: "objective" }).innerText();
+    assert.match(promise, /200.ms\s+90.%\s+86.5\d*.%\s+540\s+60\s+24\s+1.35/); // 540 of 624; 84 of 624 against a tenth
+    const routes = await page.locator("table", { hasText: "p99.9" }).innerText();
+    assert.match(routes, /GET \/buy\s+624\s+24\s+6\s+[12].\d+.ms/);
+    assert.match(routes, /unknown/); // p99.9 of 600
+    assert.match(await page.locator("#summary-heat").innerText(), /^600 requests;/);
+    assert.equal(await page.locator("#fig-heat rect").count(), 12);
+    assert.match(await page.locator("main").innerText(), /<b>slow<\/b>/);
+    await page.getByLabel("Table of Requests by time and latency").click();
+    assert.equal(await page.locator("#fig-heat tbody tr").count(), 12);
+  });
+});
+
 // ---- every page ----
 
-const PAGES = ["overview", "runs", `run&id=${SWEEP.id}`, `compare&runs=${idOf(1)},${idOf(55)}`, "trend&subject=stepped", "self"];
+const PAGES = ["overview", "runs", `run&id=${SWEEP.id}`, `compare&runs=${idOf(1)},${idOf(55)}`, "trend&subject=stepped", "requests", "requests&service=shop", "self"];
 
 for (const id of PAGES)
   test(`${id.split("&")[0]}: readable, narrow, dark, by axe's rules`, async () => {

@@ -179,8 +179,8 @@ export async function serve(name, ...options) {
   const link = (await lines.next()).value;
   assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/);
   const token = (scope) => run("token", "new", "--scope", scope, "--data", data).trim();
-  const post = async (document) => {
-    const reply = await fetch(`${url}/api/v1/runs`, {
+  const post = async (document, path = "runs") => {
+    const reply = await fetch(`${url}/api/v1/${path}`, {
       method: "POST",
       headers: { Authorization: `Bearer ${writer}`, "Content-Type": "application/json" },
       body: JSON.stringify(document),

@@ -5,6 +5,7 @@ import type { ComponentType } from "preact";
 import type { Session } from "./api";
 import { compare } from "./pages/compare";
 import { overview } from "./pages/overview";
+import { requests } from "./pages/requests";
 import { run } from "./pages/run";
 import { runs } from "./pages/runs";
 import { self } from "./pages/self";
@@ -25,6 +26,6 @@ export interface PageRow {
   Component: ComponentType<PageProps>;
 }
 
-export const pages: readonly PageRow[] = [overview, runs, run, compare, trend, self];
+export const pages: readonly PageRow[] = [overview, runs, run, compare, trend, requests, self];
 
 export const mayOpen = (row: PageRow, session: Session): boolean => session.scopes.split(",").includes(row.scope);
