@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { clock, estimates, heatGrid, heatOf } from "../src/app/sla";
 import type { SlaDocument } from "../src/data/document.gen";
+import { clock, estimates, heatGrid, heatOf } from "../src/data/sla";
 
 const span = (at: number, offset?: number, counts?: number[]) => ({
   from_ms: at,

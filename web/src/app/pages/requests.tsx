@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // requests.tsx - requests of a service: how long they took, whether promises were kept, what an hour's report says.
+import { useMemo } from "preact/hooks";
 import type { SlaDocument, SlaSlo } from "../../data/document.gen";
 import type { Grid } from "../../data/grid";
+import { clock, estimates, type Heat, heatGrid, heatOf, PERCENTILES } from "../../data/sla";
+import { heatScene } from "../../scenes/heat";
+import { Drawing } from "../../ui/Drawing";
 import { Empty } from "../../ui/Facts";
-import { Figure } from "../../ui/Figure";
 import { count, duration, number, percent } from "../../ui/format";
 import { useView } from "../../ui/hash";
 import { Pick } from "../../ui/Pick";
@@ -13,7 +16,6 @@ import { Table } from "../../ui/Table";
 import { query, useAnswer } from "../api";
 import type { PageRow } from "../pages";
 import { linkTo, Loaded } from "../parts";
-import { clock, estimates, type Heat, heatGrid, heatOf, PERCENTILES } from "../sla";
 
 interface Service {
   service: string;
@@ -137,37 +139,15 @@ function overTime(d: SlaDocument): PlotSpec {
   };
 }
 
-const ROW = 9;
-const WIDE = 960;
-
 function HeatMap(props: { heat: Heat }) {
   const { heat } = props;
-  const rows = heat.edges.length;
-  const wide = WIDE / heat.at.length;
+  const scene = useMemo(() => heatScene(heat), [heat]);
   const total = heat.cells.flat().reduce((a, b) => a + b, 0);
-  const cells = heat.cells.flatMap((column, x) =>
-    column.map((n, y) =>
-      n ? (
-        <rect
-          x={x * wide}
-          y={(rows - 1 - y) * ROW}
-          width={wide}
-          height={ROW}
-          fill="currentColor"
-          fill-opacity={(0.15 + 0.85 * (Math.log1p(n) / Math.log1p(heat.most))).toFixed(3)}
-        />
-      ) : null,
-    ),
-  );
   const summary =
-    `${count(total)} requests; columns are steps from ${clock(heat.at[0])} UTC, rows latencies from below ` +
-    `${duration(heat.edges[0]!)} to ${duration(heat.edges[rows - 1]!)}; the darker, the more.`;
+    `${count(total)} requests; columns are steps from ${clock(heat.at[0])} UTC, rows latencies up to ` +
+    `${duration(heat.edges[heat.edges.length - 1]!)}; the darker, the more.`;
   return (
-    <Figure id="heat" title="Requests by time and latency" summary={summary} grid={() => heatGrid(heat, duration)}>
-      <svg viewBox={`0 0 ${WIDE} ${rows * ROW}`} width="100%" preserveAspectRatio="none" role="img" aria-labelledby="title-heat">
-        {cells}
-      </svg>
-    </Figure>
+    <Drawing id="heat" title="Requests by time and latency" summary={summary} grid={() => heatGrid(heat, duration)} scene={scene} />
   );
 }
 
@@ -217,7 +197,7 @@ function Worst(props: { d: SlaDocument }) {
 
 function Answer(props: { d: SlaDocument }) {
   const { d } = props;
-  const heat = heatOf(d);
+  const heat = useMemo(() => heatOf(d), [d]);
   if (!d.total?.requests && !d.total?.cancelled) return <Empty>No requests in this time.</Empty>;
   return (
     <>

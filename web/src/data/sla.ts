@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // sla.ts - what the page of requests computes of a document tare.sla/1: series of percentiles, the heat map. Pure.
-import type { Estimate, SlaDocument, SlaLatency, SlaSpan } from "../data/document.gen";
-import type { Cell, Grid } from "../data/grid";
+import type { Estimate, SlaDocument, SlaLatency, SlaSpan } from "./document.gen";
+import type { Cell, Grid } from "./grid";
 
 export const PERCENTILES: readonly [keyof SlaLatency & ("p50" | "p90" | "p95" | "p99" | "p999" | "p9999"), string][] = [
   ["p50", "p50"],
