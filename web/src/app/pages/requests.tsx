@@ -145,7 +145,7 @@ function HeatMap(props: { heat: Heat }) {
   const total = heat.cells.flat().reduce((a, b) => a + b, 0);
   const summary =
     `${count(total)} requests; columns are steps from ${clock(heat.at[0])} UTC, rows latencies up to ` +
-    `${duration(heat.edges[heat.edges.length - 1]!)}; the darker, the more.`;
+    `${duration(heat.edges[heat.edges.length - 1]!)}; the stronger the colour, the more.`;
   return (
     <Drawing id="heat" title="Requests by time and latency" summary={summary} grid={() => heatGrid(heat, duration)} scene={scene} />
   );
