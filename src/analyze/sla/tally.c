@@ -182,9 +182,8 @@ static tare_status decode_worst(struct tally *t, const struct wire_field *outer,
     struct tally_worst one = {0};
     struct wire_field f;
     const char *why = NULL;
-    int rc;
     bool ok = true;
-    while (ok && (rc = wire_next(&w, &f, &why)) == 1) {
+    while (ok && wire_next(&w, &f, &why) == 1) {
         if (f.number == 1 && f.type == WIRE_VARINT)
             one.at_ms = f.value;
         else if (f.number == 2 && f.type == WIRE_VARINT)
