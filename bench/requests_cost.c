@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * requests_cost.c - requests of a fleet: how far percentiles are off, how large a host's histogram is, how long it takes
- * to add up 1,000 hosts and to make their hourly report. Times are processor time; the least of some rounds.
+ * requests_cost.c - requests of a fleet: how far percentiles are off, how large a host's histogram is, how long it
+ * takes to add up 1,000 hosts and to make their hourly report. Times are processor time; the least of some rounds.
  * usage: requests_cost FOLDER */
 #include <math.h>
 #include <stdio.h>
