@@ -276,6 +276,44 @@ test("hosts that send metrics are on the first page", async () => {
   });
 });
 
+test("where the server cannot be reached the old answer stays, and says so", async () => {
+  await withView(
+    "page=self",
+    async (page) => {
+      await page.getByText("Running for").waitFor();
+      await page.context().setOffline(true);
+      await page.getByRole("alert").waitFor(); // the page asks again by itself
+      assert.match(await page.getByRole("alert").innerText(), /cannot be reached; shown is what was there at \d\d:\d\d:\d\d UTC/);
+      assert.equal(await page.getByText("Running for").isVisible(), true);
+      await page.context().setOffline(false);
+      await page.getByRole("button", { name: "Try again" }).click();
+      await page.waitForFunction(() => !document.querySelector("[role=alert]"));
+    },
+    { noisy: true },
+  );
+});
+
+test("an empty server says what to do", async () => {
+  const empty = await serve("empty");
+  try {
+    const secret = empty.token("read");
+    for (const [hash, says] of [
+      ["", /No run yet\. tare bench writes one/],
+      ["page=runs", /No run yet/],
+      ["page=trend", /No run yet/],
+      ["page=compare", /Choose two runs or more/],
+      ["page=run", /names no run/],
+    ])
+      await withApp(`${empty.url}/#${hash}`, async (page) => {
+        await logIn(page, secret);
+        await page.waitForFunction(() => document.querySelector("main h1") && !document.querySelector("main").innerText.includes("Loading…"));
+        assert.match(await page.locator("main").innerText(), says);
+      });
+  } finally {
+    await empty.stop();
+  }
+});
+
 // ---- trends ----
 
 test("the trend has its step, in the plot's words, in the table and in the CSV", async () => {
