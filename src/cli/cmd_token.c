@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/server_data.h"
 #include "core/clock.h"
 #include "report/text.h"
 #include "server/server.h"
@@ -17,21 +18,23 @@ struct token_command {
     bool json;
 };
 
-/* NULL: the user was told, and *rc is the exit code. */
-static struct store *open_store(struct cli *cli, const struct token_command *a, bool make, int *rc)
-{
-    struct buf path = BUF_INIT;
-    struct store *store = NULL;
-    tare_status s =
-        server_store(&(struct server_options){.data = a->data, .db = a->db}, make, &path, &cli->error);
-    if (s == TARE_OK) s = store_open(&store, path.data, &(struct store_options){.create = make}, &cli->error);
-    buf_release(&path);
-    if (s == TARE_OK) return store;
-    *rc = cli_fail_input(cli);
-    return NULL;
-}
-
 /* ---- new ---- */
+
+/* One change with its entry in the audit. */
+static tare_status add_token(struct store *store, const struct token_wish *wish, char text[TOKEN_SIZE],
+                             tare_error *err)
+{
+    char id[TOKEN_ID_LEN + 1];
+    tare_status s = store->ops->begin(store, err);
+    if (s != TARE_OK) return s;
+    s = token_new(store, wish, text, err);
+    if (s == TARE_OK) {
+        token_id(text, id);
+        s = audit_add_local(store, "token new", id, wish->project, err);
+    }
+    tare_status end = store->ops->end(store, s == TARE_OK, s == TARE_OK ? err : NULL);
+    return s != TARE_OK ? s : end;
+}
 
 static int make_token(struct cli *cli, const struct token_command *a)
 {
@@ -47,9 +50,10 @@ static int make_token(struct cli *cli, const struct token_command *a)
         return cli_usage_error(cli, "--project '%.80s': letters, digits and . _ - / only, at most %d",
                                a->project, STORE_NAME_MAX);
     int rc = 0;
-    struct store *store = open_store(cli, a, true, &rc);
+    struct store *store =
+        cli_server_store(cli, &(struct server_options){.data = a->data, .db = a->db}, true, &rc);
     if (!store) return rc;
-    tare_status s = token_new(store, &wish, text, &cli->error);
+    tare_status s = add_token(store, &wish, text, &cli->error);
     store_close(store);
     if (s < 0) return cli_fail(cli);
     cli_answer_begin(cli, &out, a->json);
@@ -60,29 +64,10 @@ static int make_token(struct cli *cli, const struct token_command *a)
 
 /* ---- list ---- */
 
-static void say_day(struct answer *a, const char *key, int64_t ms)
-{
-    char text[32] = "";
-    time_t s = (time_t)(ms / 1000);
-    struct tm tm;
-    if (!ms) {
-        answer_null(a, key, "-");
-        return;
-    }
-    if (gmtime_r(&s, &tm)) strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
-    answer_str(a, key, text, "%.10s %.5s", text, strlen(text) > 16 ? text + 11 : "");
-}
-
-static const char *state_of(const struct store_token *t, int64_t now_ms)
-{
-    if (t->revoked_ms) return "revoked";
-    return t->expires_ms && t->expires_ms <= now_ms ? "expired" : "good";
-}
-
 static tare_status list_token(void *ctx, const struct store_token *t, tare_error *err)
 {
     struct answer *a = ctx;
-    const char *state = state_of(t, (int64_t)(clock_unix_ns() / 1000000));
+    const char *state = token_state(t, (int64_t)(clock_unix_ns() / 1000000));
     (void)err;
     answer_object(a, NULL);
     answer_str(a, "id", t->id, "%s", t->id);
@@ -90,8 +75,9 @@ static tare_status list_token(void *ctx, const struct store_token *t, tare_error
     answer_str(a, "project", t->project, "%s", t->project ? t->project : "all");
     answer_str(a, "name", t->name, "%s", t->name ? t->name : "-");
     answer_str(a, "state", state, "%s", state);
-    say_day(a, "created", t->created_ms);
-    say_day(a, "expires", t->expires_ms);
+    cli_answer_time(a, "created", t->created_ms);
+    cli_answer_time(a, "expires", t->expires_ms);
+    cli_answer_time(a, "used", t->used_ms);
     answer_object_end(a);
     return TARE_OK;
 }
@@ -100,10 +86,10 @@ static int list_tokens(struct cli *cli, const struct token_command *a)
 {
     static const struct table_column columns[] = {
         {"id", true},    {"scopes", true},        {"project", true},      {"name", true},
-        {"state", true}, {"created (UTC)", true}, {"expires (UTC)", true}};
+        {"state", true}, {"created (UTC)", true}, {"expires (UTC)", true}, {"used (UTC)", true}};
     struct answer out;
     int rc = 0;
-    struct store *store = open_store(cli, a, false, &rc);
+    struct store *store = cli_server_store(cli, &(struct server_options){.data = a->data, .db = a->db}, false, &rc);
     if (!store) return rc;
     cli_answer_begin(cli, &out, a->json);
     answer_table(&out, "tokens", columns, sizeof columns / sizeof *columns);
@@ -116,12 +102,39 @@ static int list_tokens(struct cli *cli, const struct token_command *a)
 
 /* ---- revoke ---- */
 
+/* Whose it was: the entry in the audit belongs to that project. */
+struct owner {
+    const char *id;
+    char project[STORE_NAME_MAX + 1];
+};
+
+static tare_status find_owner(void *ctx, const struct store_token *t, tare_error *err)
+{
+    struct owner *o = ctx;
+    (void)err;
+    if (strcmp(t->id, o->id) == 0 && t->project) snprintf(o->project, sizeof o->project, "%s", t->project);
+    return TARE_OK;
+}
+
+static tare_status end_token(struct store *store, const char *id, tare_error *err)
+{
+    struct owner owner = {id, ""};
+    tare_status s = store->ops->begin(store, err);
+    if (s != TARE_OK) return s;
+    s = store->ops->tokens(store, find_owner, &owner, err);
+    if (s == TARE_OK) s = store->ops->token_revoke(store, id, (int64_t)(clock_unix_ns() / 1000000), err);
+    if (s == TARE_OK)
+        s = audit_add_local(store, "token revoke", id, owner.project[0] ? owner.project : NULL, err);
+    tare_status end = store->ops->end(store, s == TARE_OK, s == TARE_OK ? err : NULL);
+    return s != TARE_OK ? s : end;
+}
+
 static int revoke_token(struct cli *cli, const struct token_command *a, const char *id)
 {
     int rc = 0;
-    struct store *store = open_store(cli, a, false, &rc);
+    struct store *store = cli_server_store(cli, &(struct server_options){.data = a->data, .db = a->db}, false, &rc);
     if (!store) return rc;
-    tare_status s = store->ops->token_revoke(store, id, (int64_t)(clock_unix_ns() / 1000000), &cli->error);
+    tare_status s = end_token(store, id, &cli->error);
     store_close(store);
     if (s < 0) return cli_fail(cli);
     cli_note(cli, "token %s is revoked: a server that runs refuses it within a second", id);
@@ -138,9 +151,8 @@ int cmd_token(struct cli *cli, int argc, char **argv)
         .synopsis = "tare token new --scope <scopes> [options]\n"
                     "tare token list [--json]\n"
                     "tare token revoke <id>",
-        .about = "Who may ask a server (tare serve), and what: read (runs and numbers), ingest (keep runs). The scopes "
-                 "run and admin are known, but no route asks for them yet. Works on the server's data, whether it "
-                 "runs or not.",
+        .about = "Who may ask a server (tare serve), and what: read (runs and numbers), ingest (keep runs), admin "
+                 "(tokens and the audit). Works on the server's data, whether it runs or not.",
         .tail = "tare token new --scope read,ingest             shown once\n"
                 "tare token new --scope ingest --project nlp    sees and keeps runs of nlp only\n"
                 "tare token revoke 3f1c9a0b77d2",

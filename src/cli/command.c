@@ -22,6 +22,7 @@ const struct command command_table[] = {
     {"import", cmd_import, CMD_PAGER, "take over a measurement that another tool made"},
     {"serve", cmd_serve, 0, "keep runs of many machines, and answer questions by HTTP"},
     {"token", cmd_token, 0, "who may ask a server: make, list, revoke tokens"},
+    {"audit", cmd_audit, CMD_PAGER, "who changed what on a server, and whether the list is whole"},
     {"synth", cmd_synth, 0, "write a model of a known architecture with seeded weights"},
     {"completion", cmd_completion, 0, "print a completion script for bash or zsh"},
     {"help", cmd_help, CMD_PAGER, "explain tare or one of its commands"},

@@ -18,7 +18,7 @@ struct desk {
     pthread_cond_t more;
     struct exchange *first, *last;
     unsigned waiting, n_threads, n_stores;
-    bool stop;
+    bool stop, nudged;
     struct seat {
         struct desk *desk;
         struct store *store;
@@ -29,7 +29,7 @@ struct desk {
 /* Until there is something to do, the end has come, or `due`, where it is not 0. */
 static void wait_for_more(struct desk *d, uint64_t due)
 {
-    while (!d->first && !d->stop) {
+    while (!d->first && !d->nudged && !d->stop) {
         uint64_t now = clock_raw_ns();
         struct timespec at;
         if (!due) {
@@ -44,13 +44,14 @@ static void wait_for_more(struct desk *d, uint64_t due)
     }
 }
 
-/* False: stop. Nothing to do, but it is due: *out is NULL. */
+/* False: stop. Nothing waits, but it is due, or was nudged: *out is NULL. */
 static bool take(struct desk *d, uint64_t due, struct exchange **out)
 {
     pthread_mutex_lock(&d->lock);
     wait_for_more(d, due);
     struct exchange *x = *out = d->first;
-    bool goes_on = x || !d->stop;
+    bool goes_on = x || d->nudged || !d->stop;
+    d->nudged = false;
     if (x && !d->options.together) {
         d->first = x->next;
         x->next = NULL;
@@ -71,7 +72,7 @@ static void *sit(void *ctx)
     struct exchange *x;
     uint64_t due = o->between ? clock_raw_ns() : 0;
     while (take(seat->desk, due, &x)) {
-        if (x) o->work(o->ctx, seat->store, x);
+        if (x || o->together) o->work(o->ctx, seat->store, x);
         if (due && clock_raw_ns() >= due) due = clock_raw_ns() + o->between(o->ctx, seat->store);
     }
     return NULL;
@@ -90,6 +91,14 @@ bool desk_put(struct desk *d, struct exchange *x)
     pthread_mutex_unlock(&d->lock);
     if (fits) pthread_cond_signal(&d->more);
     return fits;
+}
+
+void desk_nudge(struct desk *d)
+{
+    pthread_mutex_lock(&d->lock);
+    d->nudged = true;
+    pthread_mutex_unlock(&d->lock);
+    pthread_cond_signal(&d->more);
 }
 
 static tare_status start(struct desk *d, tare_error *err)

@@ -7,7 +7,8 @@
 #include "server/exchange.h"
 #include "store/store.h"
 
-/* `list`: exchanges by `next`, oldest first: one, or all that were waiting where the desk takes them together. */
+/* `list`: exchanges by `next`, oldest first: one, or all that were waiting where the desk takes them together; NULL
+ * where none is: it was nudged. */
 typedef void desk_fn(void *ctx, struct store *s, struct exchange *list);
 
 struct desk_options {
@@ -25,5 +26,6 @@ struct desk;
 tare_status desk_open(struct desk **out, const struct desk_options *o, tare_error *err);
 void desk_close(struct desk *d);                   /* when nothing waits any more; NULL is fine */
 bool desk_put(struct desk *d, struct exchange *x); /* false: too many wait already */
+void desk_nudge(struct desk *d);                   /* its work is called once, soon */
 
 #endif

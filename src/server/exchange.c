@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/fmt.h"
 #include "core/json.h"
 #include "core/unit.h"
 
@@ -79,6 +80,14 @@ void reply_problem(struct exchange *x, unsigned status, const char *detail, ...)
     json_kv_string(&j, "request", x->id);
     json_object_end(&j);
     json_finish(&j, NULL); /* where memory ran out the status alone goes out */
+}
+
+void reply_time(struct json *j, const char *key, int64_t unix_ms)
+{
+    struct buf text = BUF_INIT;
+    if (unix_ms > 0) fmt_date(&text, (uint64_t)unix_ms * 1000000, true);
+    json_kv_string(j, key, text.len ? text.data : NULL);
+    buf_release(&text);
 }
 
 void reply_release(struct reply *r)

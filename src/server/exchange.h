@@ -6,6 +6,7 @@
 
 #include "core/arena.h"
 #include "core/buf.h"
+#include "core/json.h"
 #include "http/http_parse.h"
 
 enum { EXCHANGE_ID_SIZE = 17, EXCHANGE_PARAM_SIZE = 65, EXCHANGE_WHO_SIZE = 16, ADDRESS_SIZE = 16 };
@@ -26,7 +27,6 @@ struct reply {
 };
 
 struct route;
-struct token;
 struct worker;
 struct conn;
 
@@ -63,6 +63,8 @@ void reply_json(struct exchange *x, unsigned status);
 /* Problem details of RFC 9457; `detail` must not tell of paths, SQL or versions. printf. */
 void reply_problem(struct exchange *x, unsigned status, const char *detail, ...)
     __attribute__((format(printf, 3, 4)));
+/* A time of the store as RFC 3339; 0: null. */
+void reply_time(struct json *j, const char *key, int64_t unix_ms);
 void reply_release(struct reply *r);
 
 /* The value of a name in the query, decoded once into the arena; NULL: not there. TARE_INVALID: %-escapes that are

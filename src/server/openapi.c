@@ -149,7 +149,7 @@ static void put_name(struct json *j, const struct route *r)
         bool word = isalnum((unsigned char)*at);
         if (word)
             name[n++] = *at;
-        else if (name[n - 1] != '_' && *at != '}')
+        else if (n && name[n - 1] != '_' && *at != '}')
             name[n++] = '_';
     }
     name[n] = 0;

@@ -29,6 +29,8 @@ void openapi_write(struct buf *out); /* openapi.c: the table as an OpenAPI 3.1 d
 extern const struct steps runs_list, runs_get, runs_view, runs_post; /* api_runs.c */
 extern const struct steps series_list, series_get;                   /* api_series.c */
 
+extern const struct steps tokens_list, tokens_post, tokens_delete, audit_list; /* api_tokens.c */
+
 extern const struct steps trend_get, regressions_list;               /* api_trend.c */
 extern const struct steps compare_get;                               /* api_compare.c */
 extern const struct steps session_get, session_post, session_delete; /* api_session.c */

@@ -90,11 +90,23 @@ static void refuse_method(struct exchange *x, unsigned allowed)
     x->reply.extra = arena_printf(&x->arena, "Allow: %s\r\n", names);
 }
 
+/* Refusals are in the audit, but a flood of them must not fill the disk: what is beyond the limit is counted. */
+static void note_refusal(struct server *s, const struct exchange *x)
+{
+    struct rate_key key = {.kind = 'n'};
+    if (rate_take(s->rate, &s->listed, &key, sizeof key, clock_raw_ns()) == 0)
+        notes_refused(s->notes, x);
+    else
+        notes_unlisted(s->notes);
+    desk_nudge(s->writer);
+}
+
 void server_refuse_stranger(struct server *s, struct exchange *x, const char *why)
 {
     if (!address_may(s, x, &s->failed_auth, 'f')) return;
     reply_problem(x, 401, "%s", why);
     x->reply.extra = "WWW-Authenticate: Bearer realm=\"tare\"\r\n";
+    note_refusal(s, x);
 }
 
 /* Cookies know no ports: two servers of one machine would take each other's, but for the port in the name. */
@@ -163,8 +175,13 @@ static bool is_authorized(struct server *s, struct exchange *x)
     memcpy(x->project, grant.project, sizeof x->project);
     static_assert(sizeof grant.id <= sizeof x->who, "an id fits");
     memcpy(x->who, grant.id, sizeof grant.id);
+    if (grant.use_is_news) {
+        notes_used(s->notes, grant.id, (int64_t)(clock_unix_ns() / 1000000));
+        desk_nudge(s->writer);
+    }
     if (!(grant.scopes & x->route->scope)) {
         reply_problem(x, 403, "this token has not the scope that is needed");
+        note_refusal(s, x);
         return false;
     }
     struct rate_key key = {.kind = x->route->rate == RATE_WRITE ? 'w' : 'r'};
@@ -275,6 +292,7 @@ static tare_status open_parts(struct server *s, const char *store, tare_error *e
     tare_status status = tokens_open(&s->tokens, store, err);
     if (status == TARE_OK) status = logins_open(&s->logins, &o->login, err);
     if (status == TARE_OK) status = rate_open(&s->rate, err);
+    if (status == TARE_OK) status = notes_open(&s->notes, err);
     if (status == TARE_OK) status = desk_open(&s->readers, &readers, err);
     if (status == TARE_OK) status = desk_open(&s->writer, &writer, err);
     struct jobs_options jobs = {o->operations, o->runners, store, o->say, o->say_ctx};
@@ -304,6 +322,7 @@ tare_status server_open(struct server **out, const struct server_options *o, tar
         s->options = *o;
         s->limit = (struct rate_limit){o->rate_per_s, o->rate_per_s * 2};
         s->failed_auth = (struct rate_limit){32.0 / 60, 32};
+        s->listed = (struct rate_limit){1, 128};
         s->began = instant_now();
         name_address(s);
         status = open_parts(s, store.data, err);
@@ -343,6 +362,7 @@ void server_close(struct server *s)
     desk_close(s->readers);
     desk_close(s->writer);
     jobs_close(s->jobs);
+    notes_close(s->notes);
     rate_close(s->rate);
     tokens_close(s->tokens);
     logins_close(s->logins);

@@ -5,6 +5,7 @@
 #define SERVER_SERVER_H
 
 #include "core/clock.h"
+#include "server/audit.h"
 #include "server/desk.h"
 #include "server/jobs.h"
 #include "server/loop.h"
@@ -38,9 +39,10 @@ struct server {
     struct tokens *tokens;
     struct logins *logins;
     struct rate *rate;
+    struct notes *notes;
     struct desk *readers, *writer;
-    struct jobs *jobs; /* NULL: nothing is run */
-    struct rate_limit limit, failed_auth;
+    struct jobs *jobs;                            /* NULL: nothing is run */
+    struct rate_limit limit, failed_auth, listed; /* listed: refusals in the audit */
     struct instant began;
     atomic_ullong commits, committed;
     char at_text[INET6_ADDRSTRLEN + 2]; /* the address as Host has it */

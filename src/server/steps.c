@@ -53,15 +53,27 @@ void steps_read(void *ctx, struct store *st, struct exchange *x)
         hand_over(s->writer, x);
 }
 
-/* All of them in one transaction, or none. */
+/* What is measured is kept itself, by the thousand; whatever else changes something leaves an entry in the audit. */
+static bool is_audited(const struct exchange *x)
+{
+    return x->route->scope != SCOPE_INGEST;
+}
+
+/* All of them in one transaction, or none; with the notes that nobody waits for. */
 static tare_status write_all(struct server *s, struct store *st, struct exchange *list, tare_error *err)
 {
     tare_status status = st->ops->begin(st, err);
     if (status != TARE_OK) return status;
-    for (struct exchange *x = list; x && status == TARE_OK; x = x->next)
+    status = notes_write(s->notes, st, err);
+    for (struct exchange *x = list; x && status == TARE_OK; x = x->next) {
         status = x->route->steps->write(s, st, x, err);
+        if (status == TARE_OK && is_audited(x)) status = audit_exchange(st, x, err);
+    }
     tare_status end = st->ops->end(st, status == TARE_OK, status == TARE_OK ? err : NULL);
-    if (status == TARE_OK && end == TARE_OK) atomic_fetch_add(&s->commits, 1);
+    if (status == TARE_OK && end == TARE_OK) {
+        atomic_fetch_add(&s->commits, 1);
+        notes_written(s->notes);
+    }
     return status != TARE_OK ? status : end;
 }
 
@@ -70,6 +82,7 @@ void steps_write(void *ctx, struct store *st, struct exchange *list)
 {
     struct server *s = ctx;
     tare_error err = TARE_ERROR_INIT;
+    if (!list && !notes_any(s->notes)) return;
     bool together = write_all(s, st, list, &err) == TARE_OK;
     for (struct exchange *x = list, *next; x; x = next) {
         next = x->next;

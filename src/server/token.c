@@ -65,6 +65,12 @@ tare_status token_random(char *out, size_t digits, tare_error *err)
     return TARE_OK;
 }
 
+void token_id(const char text[TOKEN_SIZE], char id[TOKEN_ID_LEN + 1])
+{
+    memcpy(id, text + strlen(text) - TOKEN_SECRET_LEN - 1 - TOKEN_ID_LEN, TOKEN_ID_LEN);
+    id[TOKEN_ID_LEN] = 0;
+}
+
 tare_status token_new(struct store *s, const struct token_wish *wish, char text[TOKEN_SIZE], tare_error *err)
 {
     char id[TOKEN_ID_LEN + 1], secret[TOKEN_SECRET_LEN + 1], scopes[TOKEN_SCOPES_SIZE];
@@ -83,12 +89,35 @@ tare_status token_new(struct store *s, const struct token_wish *wish, char text[
     return s->ops->token_add(s, &t, err);
 }
 
+/* ---- as lists show it ---- */
+
+const char *token_state(const struct store_token *t, int64_t now_ms)
+{
+    if (t->revoked_ms) return "revoked";
+    return t->expires_ms && t->expires_ms <= now_ms ? "expired" : "good";
+}
+
+
+void token_json(struct json *j, const struct store_token *t, int64_t now_ms)
+{
+    json_object_begin(j);
+    json_kv_string(j, "id", t->id);
+    json_kv_string(j, "scopes", t->scopes);
+    json_kv_string(j, "project", t->project);
+    json_kv_string(j, "name", t->name);
+    json_kv_string(j, "state", token_state(t, now_ms));
+    reply_time(j, "created", t->created_ms);
+    reply_time(j, "expires", t->expires_ms);
+    reply_time(j, "used", t->used_ms);
+    json_object_end(j);
+}
+
 /* ---- the table in memory ---- */
 
 struct known_token {
     struct grant grant;
     uint8_t hash[STORE_HASH_SIZE];
-    int64_t expires_ms;
+    int64_t expires_ms, used_ms;
     bool revoked;
 };
 
@@ -108,7 +137,8 @@ struct tokens {
 static tare_status note_token(void *ctx, const struct store_token *t, tare_error *err)
 {
     struct known_tokens *to = ctx;
-    struct known_token k = {.expires_ms = t->expires_ms, .revoked = t->revoked_ms != 0};
+    struct known_token k = {
+        .expires_ms = t->expires_ms, .used_ms = t->used_ms, .revoked = t->revoked_ms != 0};
     if (scopes_parse(t->scopes, &k.grant.scopes, err) != TARE_OK)
         return TARE_OK; /* of a newer tare: not for us */
     snprintf(k.grant.id, sizeof k.grant.id, "%s", t->id);
@@ -199,25 +229,42 @@ static bool id_of(const char *text, char id[TOKEN_ID_LEN + 1])
     return true;
 }
 
-static bool find(struct tokens *t, const char *id, struct known_token *out)
+/* With the lock held. */
+static struct known_token *look_up(struct tokens *t, const char *id)
 {
     struct known_token key;
-    bool found = false;
     memcpy(key.grant.id, id, sizeof key.grant.id);
+    return t->known.at.n ? bsearch(&key, t->known.at.items, t->known.at.n, sizeof key, by_id) : NULL;
+}
+
+static bool find(struct tokens *t, const char *id, struct known_token *out)
+{
     pthread_rwlock_rdlock(&t->lock);
-    if (t->known.at.n) {
-        const struct known_token *k = bsearch(&key, t->known.at.items, t->known.at.n, sizeof key, by_id);
-        found = k != NULL;
-        if (k) *out = *k;
+    const struct known_token *k = look_up(t, id);
+    if (k) *out = *k;
+    pthread_rwlock_unlock(&t->lock);
+    return k != NULL;
+}
+
+/* True once in a while: the store should hear of it. A clock that stepped back is no reason to be silent. */
+static bool note_use(struct tokens *t, const struct known_token *k, int64_t now_ms)
+{
+    bool news = false;
+    if (now_ms - k->used_ms < TOKENS_USED_MS && k->used_ms - now_ms < TOKENS_USED_MS) return false;
+    pthread_rwlock_wrlock(&t->lock);
+    struct known_token *here = look_up(t, k->grant.id);
+    if (here && here->used_ms == k->used_ms) {
+        here->used_ms = now_ms;
+        news = true;
     }
     pthread_rwlock_unlock(&t->lock);
-    return found;
+    return news;
 }
 
 /* Neither revoked nor expired. */
-static bool stands(const struct known_token *k)
+static bool stands(const struct known_token *k, int64_t now_ms)
 {
-    return !k->revoked && (!k->expires_ms || (int64_t)(clock_unix_ns() / 1000000) < k->expires_ms);
+    return !k->revoked && (!k->expires_ms || now_ms < k->expires_ms);
 }
 
 bool tokens_check(struct tokens *t, const char *text, struct grant *out)
@@ -232,8 +279,10 @@ bool tokens_check(struct tokens *t, const char *text, struct grant *out)
         if (!find(t, id, &k)) return false;
     }
     SHA256((const unsigned char *)text, strlen(text), hash);
-    if (CRYPTO_memcmp(hash, k.hash, sizeof hash) != 0 || !stands(&k)) return false;
+    int64_t now_ms = (int64_t)(clock_unix_ns() / 1000000);
+    if (CRYPTO_memcmp(hash, k.hash, sizeof hash) != 0 || !stands(&k, now_ms)) return false;
     *out = k.grant;
+    out->use_is_news = note_use(t, &k, now_ms);
     return true;
 }
 
@@ -241,5 +290,5 @@ bool tokens_stands(struct tokens *t, const char *id)
 {
     struct known_token k;
     look_again_if_due(t);
-    return find(t, id, &k) && stands(&k);
+    return find(t, id, &k) && stands(&k, (int64_t)(clock_unix_ns() / 1000000));
 }

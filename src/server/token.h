@@ -6,10 +6,12 @@
 #ifndef SERVER_TOKEN_H
 #define SERVER_TOKEN_H
 
+#include "core/json.h"
 #include "server/exchange.h"
 #include "store/store.h"
 
 #define TOKENS_FRESH_MS 1000
+#define TOKENS_USED_MS 60000 /* the last use is known to this */
 
 /* What a route asks for, and a token gives. Zero is no scope: a route without one is a mistake that a test finds. */
 enum scope {
@@ -42,10 +44,15 @@ tare_status token_random(char *out, size_t digits, tare_error *err);
 
 /* Make one and keep its hash. `text` is the only copy of it there will be. */
 tare_status token_new(struct store *s, const struct token_wish *wish, char text[TOKEN_SIZE], tare_error *err);
+void token_id(const char text[TOKEN_SIZE], char id[TOKEN_ID_LEN + 1]);
+
+const char *token_state(const struct store_token *t, int64_t now_ms); /* good, expired, revoked */
+void token_json(struct json *j, const struct store_token *t, int64_t now_ms);
 
 struct grant {
     unsigned scopes;
     char id[TOKEN_ID_LEN + 1], project[EXCHANGE_PARAM_SIZE];
+    bool use_is_news; /* what the store has of its last use is older than TOKENS_USED_MS; told once */
 };
 
 struct tokens;

@@ -61,6 +61,11 @@ static const char version_3[] =
     "CREATE TABLE chunk(seq INTEGER PRIMARY KEY, host INTEGER NOT NULL REFERENCES host(id),"
     " metric INTEGER NOT NULL, from_ms INTEGER NOT NULL, body BLOB NOT NULL);"
     "CREATE INDEX chunk_by_time ON chunk(host, metric, from_ms);"
+    /* who changed what: entries are added, never changed; when a token was used last */
+    "CREATE TABLE audit(seq INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, who TEXT, what TEXT NOT NULL, about TEXT,"
+    " project TEXT, source TEXT, request TEXT, status INTEGER NOT NULL, hash BLOB NOT NULL);"
+    "CREATE TABLE audit_last(one INTEGER PRIMARY KEY, seq INTEGER NOT NULL);"
+    "CREATE TABLE token_use(id TEXT PRIMARY KEY, used_ms INTEGER NOT NULL) WITHOUT ROWID;"
     /* What servers were told of requests: tallies by series and time, and which batches they came from. */
     "CREATE TABLE request_batch(project TEXT NOT NULL, id TEXT NOT NULL, digest BLOB NOT NULL,"
     " received_ms INTEGER NOT NULL, PRIMARY KEY(project, id)) WITHOUT ROWID;"
@@ -110,6 +115,10 @@ const int db_schema_version = SCHEMA_VERSION;
     " ORDER BY value.created_ms DESC, value.run DESC LIMIT ?2"
 #define OF_PROJECT(at) \
     " AND EXISTS (SELECT 1 FROM project WHERE project.run = value.run AND project.name = " at ")"
+
+#define LIST_AUDIT(order) \
+    "SELECT seq, at_ms, who, what, about, project, source, request, status, hash FROM audit" \
+    " WHERE (?1 IS NULL OR project = ?1) AND (?2 = 0 OR seq < ?2) " order " LIMIT ?3"
 
 const char *const db_statements[DB_N] = {
     [DB_BEGIN] = "BEGIN IMMEDIATE",
@@ -163,8 +172,18 @@ const char *const db_statements[DB_N] = {
     [DB_ADD_TOKEN] = "INSERT INTO token(id, name, project, scopes, hash, created_ms, expires_ms, revoked_ms)"
                      " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)",
     [DB_REVOKE_TOKEN] = "UPDATE token SET revoked_ms = ?2 WHERE id = ?1 AND revoked_ms = 0",
-    [DB_TOKENS] = "SELECT id, name, project, scopes, hash, created_ms, expires_ms, revoked_ms FROM token"
-                  " ORDER BY created_ms, id",
+    [DB_TOKENS] = "SELECT token.id, name, project, scopes, hash, created_ms, expires_ms, revoked_ms,"
+                  " coalesce(used_ms, 0) FROM token LEFT JOIN token_use ON token_use.id = token.id"
+                  " ORDER BY created_ms, token.id",
+    [DB_USE_TOKEN] = "INSERT INTO token_use(id, used_ms) VALUES(?1, ?2)"
+                     " ON CONFLICT(id) DO UPDATE SET used_ms = excluded.used_ms",
+    [DB_ADD_AUDIT] = "INSERT INTO audit(seq, at_ms, who, what, about, project, source, request, status, hash)"
+                     " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    [DB_AUDIT_SEQ] = "SELECT seq FROM audit_last",
+    [DB_AUDIT_NEXT] = "INSERT INTO audit_last(one, seq) VALUES(1, 1)"
+                      " ON CONFLICT(one) DO UPDATE SET seq = audit_last.seq + 1 RETURNING seq",
+    [DB_AUDITS] = LIST_AUDIT("ORDER BY seq"),
+    [DB_AUDITS_NEWEST] = LIST_AUDIT("ORDER BY seq DESC"),
     [DB_VERSION] = "PRAGMA data_version",
     [DB_HEAR_HOST] = "INSERT INTO host(project, name, about, first_ms, heard_ms) VALUES(?1, ?2, ?3, ?4, ?4)"
                      " ON CONFLICT(project, name) DO UPDATE SET heard_ms = excluded.heard_ms,"
@@ -751,6 +770,10 @@ const struct store_ops store_sqlite = {
     .token_add = db_token_add,
     .token_revoke = db_token_revoke,
     .tokens = db_tokens,
+    .token_used = db_token_used,
+    .audit_seq = db_audit_seq,
+    .audit_add = db_audit_add,
+    .audits = db_audits,
     .version = db_version,
     .batch_add = db_batch_add,
     .hosts = db_hosts,

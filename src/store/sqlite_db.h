@@ -72,6 +72,12 @@ enum db_sql {
     DB_REVOKE_TOKEN,
     DB_TOKENS,
     DB_VERSION,
+    DB_USE_TOKEN,
+    DB_ADD_AUDIT,
+    DB_AUDIT_SEQ,
+    DB_AUDIT_NEXT,
+    DB_AUDITS,
+    DB_AUDITS_NEWEST,
     DB_HEAR_HOST,
     DB_ADD_BATCH,
     DB_BATCH_HASH,
@@ -159,7 +165,13 @@ tare_status db_in_project(struct store *s, const char *id, const char *project, 
 tare_status db_token_add(struct store *s, const struct store_token *t, tare_error *err);
 tare_status db_token_revoke(struct store *s, const char *id, int64_t now_ms, tare_error *err);
 tare_status db_tokens(struct store *s, store_token_fn *fn, void *ctx, tare_error *err);
+tare_status db_token_used(struct store *s, const char *id, int64_t now_ms, tare_error *err);
 tare_status db_version(struct store *s, int64_t *out, tare_error *err);
+/* sqlite_audit.c */
+tare_status db_audit_seq(struct store *s, bool next, int64_t *out, tare_error *err);
+tare_status db_audit_add(struct store *s, const struct store_audit *entry, tare_error *err);
+tare_status db_audits(struct store *s, const struct store_audit_filter *f, store_audit_fn *fn, void *ctx,
+                      tare_error *err);
 /* sqlite_live.c */
 tare_status db_batch_add(struct store *s, const struct store_batch *b, enum store_kept *kept,
                          tare_error *err);

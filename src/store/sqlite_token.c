@@ -36,6 +36,17 @@ tare_status db_token_revoke(struct store *base, const char *id, int64_t now_ms, 
     return status;
 }
 
+tare_status db_token_used(struct store *base, const char *id, int64_t now_ms, tare_error *err)
+{
+    struct db_store *s = db_of(base);
+    struct db_stmt *q = NULL;
+    tare_status status = db_get(s, DB_USE_TOKEN, &q, err);
+    if (status != TARE_OK) return status;
+    db_text(q, 1, id);
+    db_int(q, 2, now_ms);
+    return db_step(s, q, "noting the use of a token", err);
+}
+
 /* False: a row that the server must not trust. */
 static bool read_token(struct db_stmt *q, struct store_token *t)
 {
@@ -46,7 +57,8 @@ static bool read_token(struct db_stmt *q, struct store_token *t)
                               .scopes = db_column(q, 3),
                               .created_ms = db_int_at(q, 5),
                               .expires_ms = db_int_at(q, 6),
-                              .revoked_ms = db_int_at(q, 7)};
+                              .revoked_ms = db_int_at(q, 7),
+                              .used_ms = db_int_at(q, 8)};
     if (!t->id || !t->scopes || !hash || db_bytes_at(q, 4) != STORE_HASH_SIZE) return false;
     memcpy(t->hash, hash, STORE_HASH_SIZE);
     return true;

@@ -19,6 +19,7 @@
 #include "run/run.h"
 #include "store/job.h"
 #include "store/live.h"
+#include "store/guard.h"
 #include "store/store_slots.h"
 
 #define STORE_NAME_MAX 64   /* bytes of a tag or of a baseline's name */
@@ -111,17 +112,6 @@ struct store_points {
     VEC(struct store_point) at; /* oldest first */
 };
 
-/* ---- who may ask a server ---- */
-
-struct store_token {
-    const char *id, *name;         /* name: what its owner calls it; may be NULL */
-    const char *project;           /* what it is bound to; NULL: all */
-    const char *scopes;            /* "read,ingest" */
-    uint8_t hash[STORE_HASH_SIZE]; /* SHA-256 of the token: the token itself is kept nowhere */
-    int64_t created_ms;
-    int64_t expires_ms, revoked_ms; /* 0: never, not */
-};
-
 /* A run of a list as every list shows it, by the command or over HTTP; the tags as a list of theirs. */
 void store_run_json(struct json *j, const struct store_run *run);
 void store_series_json(struct json *j, const struct store_series_name *name);
@@ -175,6 +165,13 @@ struct store_ops {
     tare_status (*token_revoke)(struct store *s, const char *id, int64_t now_ms,
                                 tare_error *err); /* TARE_INVALID: there is none, or it is revoked */
     tare_status (*tokens)(struct store *s, store_token_fn *fn, void *ctx, tare_error *err); /* oldest first */
+    tare_status (*token_used)(struct store *s, const char *id, int64_t now_ms, tare_error *err);
+    /* ---- audit ---- entries are added, never changed. The seq of the last one; `next`: of one to be added now,
+     * within a transaction: whoever else wants the next waits until its end */
+    tare_status (*audit_seq)(struct store *s, bool next, int64_t *out, tare_error *err);
+    tare_status (*audit_add)(struct store *s, const struct store_audit *entry, tare_error *err);
+    tare_status (*audits)(struct store *s, const struct store_audit_filter *f, store_audit_fn *fn, void *ctx,
+                          tare_error *err);
     /* ---- requests (store_slots.h) ---- */
     /* Keep the batch's id, unless it is there. */
     tare_status (*requests_batch)(struct store *s, const struct store_sent *b, enum store_kept *was,

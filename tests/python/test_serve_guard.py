@@ -4,12 +4,14 @@ table of routes): route x role x method, other projects, other spellings of path
 
 import gzip
 import json
+import os
+import sqlite3
 import zlib
 
 import pytest
 
 from serve_client import request
-from served import command, document, id_of, server, start  # noqa: F401
+from served import command, document, eventually, id_of, server, start  # noqa: F401
 
 SCOPES = ("read", "ingest", "run", "admin")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND", "TRACE")
@@ -138,7 +140,7 @@ def test_nothing_of_another_project_is_seen_on_any_route(fast, document):
     routes = routes_of(fast, mine)
     told = "".join(r.ask(fast, theirs).body.decode("utf-8", "replace") for r in routes if r.method == "GET")
     assert known[0] in told  # the other way round it would be seen
-    for route in routes:
+    for route in sorted(routes, key=lambda r: "{id}" in r.path):  # ids last: the audit tells one what one asked oneself
         for id_ in (known[0], known[3], "secretsubject", "secretproject"):
             if "{id}" not in route.path and id_ != known[0]:
                 continue
@@ -221,3 +223,109 @@ def test_a_flood_of_headers_is_refused(server):
             pass
         assert client.reply().status == 431
     assert server.ask("GET", "/healthz").status == 200
+
+
+# ---- tokens ----
+
+def ids(server, token):
+    return [t["id"] for t in server.ask("GET", "/api/v1/tokens", token=token).json["tokens"]]
+
+
+def test_tokens_are_made_listed_and_revoked(server, tare):
+    admin = server.token("admin", "--name", "root")
+    made = server.ask("POST", "/api/v1/tokens", token=admin, body=b'{"scopes": "ingest,read", "name": "CI", "project": "nlp", "expires_s": 3600}')
+    assert made.status == 201 and made.headers["location"] == "/api/v1/tokens/" + made.json["id"]
+    token = made.json["token"]
+    assert token.startswith("tare_read-ingest_" + made.json["id"] + "_")
+    assert server.ask("GET", "/api/v1/runs", token=token).status == 200
+    eventually(lambda: all(t["used"] for t in server.ask("GET", "/api/v1/tokens", token=admin).json["tokens"]))
+    said = server.ask("GET", "/api/v1/tokens", token=admin)
+    assert token.split("_")[-1] not in said.body.decode()
+    assert said.json["tokens"] == json.loads(tare("token", "list", "--json", "--data", server.data).stdout)["tokens"]
+    assert server.ask("DELETE", made.headers["location"], token=admin).status == 204
+    eventually(lambda: server.ask("GET", "/api/v1/runs", token=token).status == 401)
+    assert server.ask("DELETE", made.headers["location"], token=admin).status == 404
+    assert [t["state"] for t in server.ask("GET", "/api/v1/tokens", token=admin).json["tokens"]] == ["good", "revoked"]
+
+
+@pytest.mark.parametrize("body, word", [
+    (b"{}", "scopes"), (b'{"scopes": "root"}', "scopes"), (b'{"scopes": ["read"]}', "scopes"), (b'{"scopes": "read", "project": "a b"}', "project"),
+    (b'{"scopes": "read", "name": 1}', "name"), (b'{"scopes": "read", "expires_s": 0}', "expires_s"), (b'{"scopes": "read", "expires_s": 1.5}', "expires_s"),
+    (b'{"scopes": "read", "expires": 5}', "expires_s"), (b'{"scopes": "read", "scopes": "admin"}', "line 1"), (b'{"scopes": ""}', "scopes"),
+])
+def test_what_is_wrong_with_a_wish_is_told(server, body, word):
+    admin = server.token("admin")
+    got = server.ask("POST", "/api/v1/tokens", token=admin, body=body)
+    assert got.status == 422 and word in got.json["detail"], got.body
+    assert len(ids(server, admin)) == 1
+
+
+def test_an_administrator_of_a_project_cannot_leave_it(server):
+    everything, bound, other = server.token("admin"), server.token("admin", "--project", "nlp"), server.token("read", "--project", "ads")
+    assert ids(server, bound) == [bound.split("_")[2]] and len(ids(server, everything)) == 3
+    for id_ in (other.split("_")[2], everything.split("_")[2], "000000000000"):
+        assert server.ask("DELETE", "/api/v1/tokens/" + id_, token=bound).status == 404
+    assert server.ask("POST", "/api/v1/tokens", token=bound, body=b'{"scopes": "admin", "project": "ads"}').status == 403
+    made = server.ask("POST", "/api/v1/tokens", token=bound, body=b'{"scopes": "admin,read,ingest"}').json
+    assert [t["project"] for t in server.ask("GET", "/api/v1/tokens", token=made["token"]).json["tokens"]] == ["nlp", "nlp"]
+    seen = server.ask("GET", "/api/v1/audit", token=made["token"]).json["entries"]
+    assert seen and {e["project"] for e in seen} == {"nlp"}
+    assert server.ask("DELETE", "/api/v1/tokens/" + bound.split("_")[2], token=made["token"]).status == 204
+
+
+# ---- the audit ----
+
+def test_who_did_what_is_in_the_audit(server, document, tare):
+    admin, reader = server.token("admin"), server.token("read")
+    made = server.ask("POST", "/api/v1/tokens", token=admin, body=b'{"scopes": "ingest"}')
+    assert server.ask("POST", "/api/v1/runs", token=made.json["token"], body=document(1)).status == 201  # no entry
+    gone = server.ask("DELETE", "/api/v1/tokens/" + made.json["id"], token=admin)
+    none = server.ask("DELETE", "/api/v1/tokens/" + NOBODY, token=admin)
+    refused = server.ask("GET", "/api/v1/tokens", token=reader)
+    stranger = server.ask("GET", "/api/v1/self", token="tare_read_0123456789ab_" + "0" * 64)
+    wanted = [("token new", None, 200), ("token new", None, 200), ("POST /api/v1/tokens", made, 201), ("DELETE /api/v1/tokens/{id}", gone, 204),
+              ("DELETE /api/v1/tokens/{id}", none, 404), ("GET /api/v1/tokens", refused, 403), ("GET /api/v1/self", stranger, 401)]
+    told = lambda: server.ask("GET", "/api/v1/audit", token=admin).json["entries"][::-1]  # noqa: E731
+    eventually(lambda: len(told()) == len(wanted))
+    for entry, (what, reply, status) in zip(told(), wanted):
+        assert (entry["what"], entry["status"]) == (what, status)
+        assert entry["request"] == (reply.headers["x-request-id"] if reply else None)
+        assert entry["from"] == ("127.0.0.1" if reply else "command")
+    made_entry, stranger_entry = told()[2], told()[-1]
+    assert made_entry["who"] == admin.split("_")[2] and made_entry["about"] == made.json["id"] and stranger_entry["who"] is None
+    page = server.ask("GET", "/api/v1/audit?limit=2&before=4", token=admin).json["entries"]
+    assert [e["seq"] for e in page] == [3, 2]
+    for bad in ("?limit=0", "?limit=1001", "?before=0", "?before=x"):
+        assert server.ask("GET", "/api/v1/audit" + bad, token=admin).status == 400
+    by_command = json.loads(tare("audit", "list", "--json", "--data", server.data).stdout)["entries"]
+    assert by_command == [{k: v for k, v in e.items() if k != "hash"} for e in told()[::-1]]
+    said = tare("audit", "verify", "--data", server.data).stdout
+    assert "7 entries" in said and "head " + told()[-1]["hash"] in said
+
+
+def test_what_was_done_to_the_audit_is_found(server, tare):
+    admin = server.token("admin")
+    for _ in range(4):
+        assert server.ask("POST", "/api/v1/tokens", token=admin, body=b'{"scopes": "read"}').status == 201
+    tare("audit", "verify", "--data", server.data)
+    with sqlite3.connect(os.path.join(server.data, "history.db")) as db:
+        db.execute("UPDATE audit SET about = 'another' WHERE seq = 3")
+    db.close()
+    said = tare("audit", "verify", "--data", server.data, status=1).stderr
+    assert "entry 3 of the audit is not as it was written" in said
+
+
+def test_a_flood_of_refusals_does_not_fill_the_disk(start, tare):
+    server = start("--rate", 0)
+    admin, reader = server.token("admin"), server.token("read")
+    c = server.client()
+    c.send(request("GET", "/api/v1/tokens", token=reader) * 1000)
+    assert {c.reply().status for _ in range(1000)} == {403}
+
+    def counted():
+        entries = server.ask("GET", "/api/v1/audit?limit=1000", token=admin).json["entries"]
+        listed = [e for e in entries if e["what"] == "GET /api/v1/tokens"]
+        more = sum(int(e["about"]) for e in entries if e["what"].startswith("more requests"))
+        return len(listed) + more == 1000 and more > 0
+    eventually(counted)
+    tare("audit", "verify", "--data", server.data)

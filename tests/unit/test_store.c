@@ -827,8 +827,9 @@ static tare_status see_token(void *ctx, const struct store_token *t, tare_error 
     struct tokens_seen *seen = ctx;
     size_t n = strlen(seen->text);
     (void)err;
-    snprintf(seen->text + n, sizeof seen->text - n, "%s %s %s %s %d %lld %lld;", t->id, t->name ? t->name : "-",
-             t->project ? t->project : "-", t->scopes, t->hash[31], (long long)t->expires_ms, (long long)t->revoked_ms);
+    snprintf(seen->text + n, sizeof seen->text - n, "%s %s %s %s %d %lld %lld %lld;", t->id, t->name ? t->name : "-",
+             t->project ? t->project : "-", t->scopes, t->hash[31], (long long)t->expires_ms, (long long)t->revoked_ms,
+             (long long)t->used_ms);
     return TARE_OK;
 }
 
@@ -850,9 +851,62 @@ static void tokens(const struct store_ops *ops)
     assert_int_equal(s->ops->token_revoke(s, "a1", 5, &err), TARE_OK);
     assert_int_equal(s->ops->token_revoke(s, "a1", 6, &err), TARE_INVALID);
     assert_int_equal(s->ops->token_revoke(s, "c3", 6, &err), TARE_INVALID);
+    assert_int_equal(s->ops->token_used(s, "b2", 7, &err), TARE_OK);
+    assert_int_equal(s->ops->token_used(s, "b2", 8, &err), TARE_OK);
     assert_int_equal(other->ops->tokens(other, see_token, &seen, &err), TARE_OK);
-    assert_string_equal(seen.text, "a1 - - read,ingest 7 0 5;b2 CI nlp read 0 9 0;");
+    assert_string_equal(seen.text, "a1 - - read,ingest 7 0 5 0;b2 CI nlp read 0 9 0 8;");
     store_close(other);
+    store_close(s);
+}
+
+static tare_status see_entry(void *ctx, const struct store_audit *e, tare_error *err)
+{
+    struct tokens_seen *seen = ctx;
+    size_t n = strlen(seen->text);
+    (void)err;
+    snprintf(seen->text + n, sizeof seen->text - n, "%lld %s %s %u %d;", (long long)e->seq, e->who ? e->who : "-",
+             e->what, e->status, e->hash[31]);
+    return TARE_OK;
+}
+
+static const char *entries(struct store *s, struct store_audit_filter f)
+{
+    static struct tokens_seen seen;
+    tare_error err = TARE_ERROR_INIT;
+    seen.text[0] = 0;
+    assert_int_equal(s->ops->audits(s, &f, see_entry, &seen, &err), TARE_OK);
+    return seen.text;
+}
+
+static void the_audit_is_added_to(const struct store_ops *ops)
+{
+    tare_error err = TARE_ERROR_INIT;
+    struct store *s = open_with(ops);
+    struct store_audit a = {.seq = 1, .at_ms = 5, .what = "one", .project = "nlp", .status = 201, .hash = {[31] = 7}};
+    struct store_audit b = {.seq = 2, .at_ms = 4, .who = "me", .what = "two", .status = 404, .hash = {[31] = 8}};
+    assert_string_equal(entries(s, (struct store_audit_filter){0}), "");
+    assert_int_equal(s->ops->audit_add(s, &a, &err), TARE_OK);
+    assert_int_not_equal(s->ops->audit_add(s, &a, &err), TARE_OK); /* each number once */
+    assert_int_equal(s->ops->audit_add(s, &b, &err), TARE_OK);
+    assert_string_equal(entries(s, (struct store_audit_filter){0}), "1 - one 201 7;2 me two 404 8;");
+    assert_string_equal(entries(s, (struct store_audit_filter){.newest_first = true, .limit = 1}), "2 me two 404 8;");
+    assert_string_equal(entries(s, (struct store_audit_filter){.newest_first = true, .before = 2}), "1 - one 201 7;");
+    assert_string_equal(entries(s, (struct store_audit_filter){.project = "nlp"}), "1 - one 201 7;");
+    int64_t seq = -1;
+    assert_int_equal(s->ops->audit_seq(s, false, &seq, &err), TARE_OK);
+    assert_int_equal(seq, 0);
+    assert_int_equal(s->ops->audit_seq(s, true, &seq, &err), TARE_OK);
+    assert_int_equal(s->ops->audit_seq(s, true, &seq, &err), TARE_OK);
+    assert_int_equal(seq, 2);
+    assert_int_equal(s->ops->begin(s, &err), TARE_OK);
+    assert_int_equal(s->ops->audit_seq(s, true, &seq, &err), TARE_OK);
+    assert_int_equal(seq, 3);
+    a.seq = 3;
+    assert_int_equal(s->ops->audit_add(s, &a, &err), TARE_OK);
+    assert_int_equal(s->ops->end(s, false, &err), TARE_OK);
+    assert_string_equal(entries(s, (struct store_audit_filter){.newest_first = true, .limit = 1}), "2 me two 404 8;");
+    assert_int_equal(s->ops->audit_seq(s, false, &seq, &err), TARE_OK);
+    assert_int_equal(seq, 2); /* taken back with the rest */
     store_close(s);
 }
 
@@ -882,6 +936,7 @@ static void projects(const struct store_ops *ops)
 }
 
 CONFORMS(tokens)
+CONFORMS(the_audit_is_added_to)
 CONFORMS(projects)
 
 static void check_read_only_file(void)
@@ -955,6 +1010,7 @@ int main(void)
         TEST(read_only_file_of_an_older_schema),
         TEST(an_older_schema_is_brought_up_to_date),
         TEST(tokens),
+        TEST(the_audit_is_added_to),
         TEST(projects),
     };
     return cmocka_run_group_tests(tests, find_postgres, end_postgres);
