@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import { after, before, test } from "node:test";
 import { closeBrowser, downloaded, overflow, readJson, serve, shot, violations, withApp } from "./browser.mjs";
 
-let server, token;
+let server, token, every;
 const SWEEP = readJson("data/sweep.json");
 const RUNS = 60;
 const STEP = 50;
@@ -64,6 +64,7 @@ function served(n, minutes) {
 before(async () => {
   server = await serve("app");
   token = server.token("read");
+  every = server.token("read,admin");
   await server.post(SWEEP);
   for (let n = 0; n < RUNS; n++) await server.post(made(n));
   for (let n = 0; n < 6; n++) await server.post(served(n, 5 + 6 * n), "requests");
@@ -84,7 +85,7 @@ const withView = (hash, use, options = {}) =>
   withApp(
     `${server.url}/#${hash}`,
     async (page, bad) => {
-      await logIn(page);
+      await logIn(page, options.secret);
       await use(page, bad);
     },
     options,
@@ -341,6 +342,39 @@ test("without a subject there are subjects to choose from", async () => {
   });
 });
 
+// ---- administration ----
+
+test("an administrator makes a token, which works, and revokes it, which ends it and its sessions", async () => {
+  const secret = server.token("admin,read");
+  await withApp(`${server.url}/#page=admin`, async (page) => {
+    await logIn(page, secret);
+    await page.getByLabel("Name").fill("of the test");
+    await page.getByRole("button", { name: "Make a token" }).click();
+    const made = await page.locator(".made code").innerText();
+    assert.match(made, /^tare_read_[0-9a-f]{12}_[0-9a-f]{64}$/);
+    const works = (status) => fetch(`${server.url}/api/v1/self`, { headers: { Authorization: `Bearer ${made}` } }).then((r) => r.status === status);
+    assert.ok(await works(200));
+    const row = page.getByRole("region", { name: "Tokens" }).locator("tbody tr", { hasText: "of the test" });
+    await row.getByRole("button").click();
+    assert.equal(await row.getByRole("button").innerText(), "Surely?"); // the first click does nothing yet
+    assert.ok(await works(200));
+    await row.getByRole("button").click();
+    await page.waitForFunction(() => [...document.querySelectorAll("tbody tr")].some((r) => /of the test[^]*revoked/.test(r.innerText)));
+    for (const end = Date.now() + 30_000; !(await works(401)) && Date.now() < end; ) await new Promise((done) => setTimeout(done, 50));
+    assert.ok(await works(401));
+    const changes = page.getByRole("region", { name: /newest .* changes/ });
+    await changes.getByText(made.split("_")[2]).first().waitFor();
+    assert.doesNotMatch(await page.locator("main").innerText(), new RegExp(secret.split("_")[3]));
+  });
+});
+
+test("who may only read has no page for administrators", async () => {
+  await withView("page=admin", async (page) => {
+    await page.getByText("There is no page of this name").waitFor();
+    assert.equal(await page.getByRole("link", { name: "Admin" }).count(), 0);
+  });
+});
+
 // ---- other sites ----
 
 test("a page of another origin can change nothing and read nothing", async () => {
@@ -397,7 +431,7 @@ test("a service leads to its promises, percentiles and heat map", async () => {
 
 // ---- every page ----
 
-const PAGES = ["overview", "runs", `run&id=${SWEEP.id}`, `compare&runs=${idOf(1)},${idOf(55)}`, "trend&subject=stepped", "requests", "requests&service=shop", "self"];
+const PAGES = ["overview", "runs", `run&id=${SWEEP.id}`, `compare&runs=${idOf(1)},${idOf(55)}`, "trend&subject=stepped", "requests", "requests&service=shop", "admin", "self"];
 
 for (const id of PAGES)
   test(`${id.split("&")[0]}: readable, narrow, dark, by axe's rules`, async () => {
@@ -413,7 +447,7 @@ for (const id of PAGES)
           await shot(page, `app-${id.split("&")[0]}-${theme}-narrow`);
           assert.ok((await overflow(page)) <= 0, "nothing sticks out at 375 px");
         },
-        { theme },
+        { theme, secret: every },
       );
   });
 

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { query } from "../src/app/api";
+import { auditGrid, tokensGrid } from "../src/app/pages/admin";
 import { hostsGrid, regressionsGrid } from "../src/app/pages/overview";
 import { selfFacts } from "../src/app/pages/self";
 import { COMPARED_MOST, idsOf, nextPage, runsGrid, toggled } from "../src/app/runs";
@@ -145,4 +146,19 @@ test("what the server tells of itself beyond what is known here is shown, too", 
   const facts = selfFacts({ version: "1", requests: 3, replies: { "2xx": 2 }, new_thing: 7 });
   const value = (name: string) => facts.find((f) => f.name === name)?.value;
   assert.deepEqual([value("Requests"), value("Replies 2xx"), value("new thing"), value("Sent")], ["3", "2", "7", null]);
+});
+
+test("a token that is no longer good cannot be revoked again", () => {
+  const { columns, rows } = tokensGrid([
+    { id: "a", scopes: "read", state: "good", created: "2026-11-15T07:55:21Z", expires: null, used: null },
+    { id: "b", scopes: "read", state: "revoked", project: "p", name: "n" },
+  ]);
+  assert.deepEqual(rows[0], ["a", "", "read", "all", "good", "2026-11-15 07:55:21", "never", "never", "Revoke"]);
+  assert.equal(rows[1]![columns.length - 1], "");
+});
+
+test("an entry of the audit has a cell for each column", () => {
+  const { columns, rows } = auditGrid([{ seq: 1, what: "POST /api/v1/tokens", status: 201, who: "x" }]);
+  assert.equal(rows[0]!.length, columns.length);
+  assert.deepEqual(rows[0]!.slice(0, 4), ["unknown", "x", "POST /api/v1/tokens", ""]);
 });

@@ -3,6 +3,7 @@
 // else knows the pages. docs/server.md says how to add one.
 import type { ComponentType } from "preact";
 import type { Session } from "./api";
+import { admin } from "./pages/admin";
 import { compare } from "./pages/compare";
 import { overview } from "./pages/overview";
 import { requests } from "./pages/requests";
@@ -26,6 +27,6 @@ export interface PageRow {
   Component: ComponentType<PageProps>;
 }
 
-export const pages: readonly PageRow[] = [overview, runs, run, compare, trend, requests, self];
+export const pages: readonly PageRow[] = [overview, runs, run, compare, trend, requests, admin, self];
 
 export const mayOpen = (row: PageRow, session: Session): boolean => session.scopes.split(",").includes(row.scope);

@@ -95,7 +95,7 @@ function Row(props: { cells: Cell[]; columns: Column[]; action?: RowAction; pick
         const kind = c.text ? "text" : "number";
         return (
           <td class={text === UNKNOWN ? `${kind} unknown` : kind} title={cut ? shown(cell, 2000) : undefined}>
-            {action?.column === i && text !== UNKNOWN ? <ActiveCell action={action} cells={props.cells} text={text} /> : text}
+            {action?.column === i && text && text !== UNKNOWN ? <ActiveCell action={action} cells={props.cells} text={text} /> : text}
           </td>
         );
       })}
