@@ -261,7 +261,7 @@ static void dial(struct pg_conn *c)
     static const char *const keys[] = {
         "connect_timeout",  "fallback_application_name", "keepalives_idle", "keepalives_interval",
         "keepalives_count", "tcp_user_timeout",          "dbname",          NULL};
-    const char *values[] = {"5", "tare", "10", "5", "3", "15000", c->url, NULL};
+    const char *values[] = {"2", "tare", "10", "5", "3", "15000", c->url, NULL};
     c->pg = pq.connectdbParams(keys, values, 1);
 }
 

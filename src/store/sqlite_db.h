@@ -8,31 +8,6 @@
 #include "store/db.h"
 #include "store/store.h"
 
-/* Until the parts that others write against SQLite's own calls are here: the same calls, by their names in db.h. */
-#ifndef SQLITE_VERSION
-#define sqlite3_stmt struct db_stmt
-#define sqlite_store db_store
-typedef int64_t sqlite3_int64;
-#define SQLITE_ROW DB_ROW
-#define SQLITE_DONE DB_DONE
-#define SQLITE_NULL 5
-#define sqlite3_step(q) db_next(q)
-#define sqlite3_bind_int(q, at, v) db_int(q, at, v)
-#define sqlite3_bind_int64(q, at, v) db_int(q, at, v)
-#define sqlite3_bind_double(q, at, v) db_real(q, at, v)
-#define sqlite3_bind_blob(q, at, data, size, how) db_blob(q, at, data, (size_t)(size))
-#define sqlite3_bind_blob64(q, at, data, size, how) db_blob(q, at, data, (size_t)(size))
-#define sqlite3_bind_null(q, at) db_text(q, at, NULL)
-#define sqlite3_column_int(q, column) ((int)db_int_at(q, column))
-#define sqlite3_column_int64(q, column) db_int_at(q, column)
-#define sqlite3_column_double(q, column) db_real_at(q, column)
-#define sqlite3_column_type(q, column) (db_null_at(q, column) ? SQLITE_NULL : 0)
-#define sqlite3_column_blob(q, column) db_blob_at(q, column)
-#define sqlite3_column_bytes(q, column) ((int)db_bytes_at(q, column))
-#define sqlite3_changes(db) db_changes(db)
-#define sqlite3_last_insert_rowid(db) db_last_id(db)
-#endif
-
 /* Every statement there is, once; prepared when first used, kept until the end. */
 enum db_sql {
     DB_BEGIN,
