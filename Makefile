@@ -64,7 +64,7 @@ CLI_SRC   := $(wildcard src/*/*.c src/*/*/*.c)
 TEST_SRC  := $(wildcard tests/unit/test_*.c)
 # What needs more than libc to compile: everything else goes into the Python extension, as far as it is used there.
 THIRD_SRC := $(shell grep -lE '^.include <(jansson|zstd|yaml|zlib|curl/|openssl/|sqlite3)' $(CLI_SRC)) $(wildcard src/store/*.c)
-PURE_SRC  := $(filter-out $(THIRD_SRC) src/cli/% src/http/% src/server/%,$(CLI_SRC))
+PURE_SRC  := $(filter-out $(THIRD_SRC) src/cli/% src/client/% src/http/% src/server/%,$(CLI_SRC))
 FUZZ_SRC  := $(wildcard fuzz/fuzz_*.c)
 
 LIB_OBJ   := $(LIB_SRC:%.c=$(O)/obj/%.o)

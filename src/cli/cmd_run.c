@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/html_out.h"
 #include "cli/output.h"
+#include "cli/push.h"
 #include "report/run/run_report.h"
 #include "watch/watch.h"
 
@@ -87,6 +88,7 @@ static int read_args(struct run_command *a, int argc, char **argv)
         OPT_FLAG(0, "no-save", &o->no_save, "keep no document and no trace, but those named; nothing in the history"),
         OPT_HISTORY(&a->history),
         OPT_FLAG(0, "no-history", &a->history.none, "keep this run out of the history"),
+        OPT_PUSH(&a->history),
         OPT_END,
     };
     int rc = cli_options(a->cli, &usage, rows, &argc, &argv);
@@ -98,6 +100,7 @@ static int read_args(struct run_command *a, int argc, char **argv)
     o->alerts = (const char *const *)a->alerts.items;
     o->n_alerts = a->alerts.n;
     o->output_dir = a->history.output_dir;
+    a->history.quiet = a->quiet;
     if (!rc && watch_gpu_find(&o->gpu, &a->cli->error) != TARE_OK)
         rc = cli_usage_error(a->cli, "%s", a->cli->error.text);
     if (!rc && o->gpu.on && o->no_save && !o->trace && !o->output)
@@ -135,7 +138,8 @@ static int check_args(const struct run_command *a)
         return CLI_USAGE;
     }
     int rc = html_out_check(cli, a->html);
-    if (!rc && !o->no_save && !o->output) rc = output_dir_check(cli, &a->history);
+    if (!rc && !o->no_save)
+        rc = o->output ? push_check(cli, &a->history) : output_dir_check(cli, &a->history);
     if (rc) return rc;
     if (o->country && carbon_find(&grid, o->country, &cli->error) != TARE_OK)
         return cli_usage_error(cli, "--country %s", cli->error.text);
@@ -162,7 +166,7 @@ static void say_to_user(void *ctx, enum watch_tone tone, const char *text)
 
 /* ---- the answer ---- */
 
-static void save_run(const struct run_command *a, const struct watcher *w, const struct run *run)
+static tare_status save_run(const struct run_command *a, const struct watcher *w, const struct run *run)
 {
     tare_error err = TARE_ERROR_INIT;
     char path[PATH_MAX];
@@ -171,7 +175,7 @@ static void save_run(const struct run_command *a, const struct watcher *w, const
     if (s == TARE_OK && *path && !a->json && !a->quiet)
         cli_note(a->cli, "kept as %s%s%s", path, run->trace ? " and " : "",
                  run->trace ? w->places.trace : "");
-    if (!a->watch.no_save) history_keep(a->cli, &a->history, run);
+    return a->watch.no_save ? TARE_OK : history_keep(a->cli, &a->history, run);
 }
 
 static tare_status write_err(void *ctx, const void *bytes, size_t n, tare_error *err)
@@ -214,17 +218,18 @@ static void write_page(const struct run_command *a, const struct watcher *w, con
     html_out_release(&h);
 }
 
-static void answer_run(const struct run_command *a, const struct watcher *w, const struct run *run)
+static tare_status answer_run(const struct run_command *a, const struct watcher *w, const struct run *run)
 {
-    if (!w->recorded) return;
+    if (!w->recorded) return TARE_OK;
     show_run(a, run);
-    save_run(a, w, run);
+    tare_status s = save_run(a, w, run);
     if (a->html) write_page(a, w, run);
     if (a->watch.gpu.on && w->traced && !a->quiet)
         cli_note(a->cli, "what the GPUs did: tare report --gpu %s", w->places.trace);
     if (w->alive && !a->quiet)
         cli_note(a->cli, "%zu process%s of the program still run%s (--wait-all waits for them)", w->alive,
                  w->alive == 1 ? "" : "es", w->alive == 1 ? "s" : "");
+    return s;
 }
 
 static bool is_asked(const struct run_command *a, const char *rule)
@@ -265,13 +270,15 @@ static int watch_and_answer(const struct run_command *a, struct run *run)
 {
     struct watcher w = WATCHER_INIT(&a->watch);
     tare_error *err = &a->cli->error;
+    tare_status kept = TARE_OK;
     int rc = CLI_FAILED;
     if (places_choose(&w.places, &a->watch, run, err) != TARE_OK)
         rc = cli_usage_error(a->cli, "%s", err->text);
     else if (watch_program(&w, run, &rc, err) == TARE_OK)
-        answer_run(a, &w, run);
+        kept = answer_run(a, &w, run);
     else
         cli_fail(a->cli);
+    if (kept != TARE_OK && rc == CLI_GOOD) rc = cli_fail(a->cli);
     if (rc == CLI_GOOD && a->fail) rc = judge_alerts(a, &w, run);
     watch_release(&w);
     return rc;

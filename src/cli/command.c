@@ -21,6 +21,7 @@ const struct command command_table[] = {
     {"export", cmd_export, 0, "write a trace in the format of another tool"},
     {"import", cmd_import, CMD_PAGER, "take over a measurement that another tool made"},
     {"serve", cmd_serve, 0, "keep runs of many machines, and answer questions by HTTP"},
+    {"push", cmd_push, 0, "send runs to a server: what waits, documents, the whole history"},
     {"token", cmd_token, 0, "who may ask a server: make, list, revoke tokens"},
     {"audit", cmd_audit, CMD_PAGER, "who changed what on a server, and whether the list is whole"},
     {"synth", cmd_synth, 0, "write a model of a known architecture with seeded weights"},

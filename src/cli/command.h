@@ -35,7 +35,8 @@ const struct command *command_find(const char *name); /* NULL: none */
 const struct opt_choice *command_words(void);         /* the names that the help shows, for completion */
 
 command_fn cmd_ab_spin, cmd_ab_worker, cmd_compare;
-command_fn cmd_bench, cmd_complete, cmd_completion, cmd_doctor, cmd_export, cmd_help, cmd_plan, cmd_report;
+command_fn cmd_bench, cmd_complete, cmd_completion, cmd_doctor, cmd_export, cmd_help, cmd_plan, cmd_push,
+    cmd_report;
 command_fn cmd_history, cmd_trend, cmd_tune;
 command_fn cmd_audit, cmd_import, cmd_inspect, cmd_run, cmd_serve, cmd_synth, cmd_token, cmd_top, cmd_version,
     cmd_webhook;

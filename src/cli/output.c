@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "cli/html_out.h"
+#include "cli/push.h"
+#include "client/client.h"
 #include "core/file.h"
 #include "core/str.h"
 #include "core/unit.h"
@@ -143,7 +145,11 @@ int output_dir_check(struct cli *cli, const struct history_args *a)
 {
     const char *slash = a->file && !a->none ? strrchr(a->file, '/') : NULL;
     char folder[4096];
-    int rc = 0;
+    int rc = push_check(cli, a);
+    if (rc) return rc;
+    if (a->file && !a->none && client_is_url(a->file))
+        return cli_usage_error(
+            cli, "--history %.80s: a run is kept in a file; --push sends it to a server, too", a->file);
     if (slash && slash > a->file) {
         snprintf(folder, sizeof folder, "%.*s", (int)(slash - a->file), a->file);
         rc = folder_check(cli, "history", folder);
@@ -161,9 +167,15 @@ tare_status history_path(const struct history_args *a, struct buf *out, tare_err
     return buf_status(out, err);
 }
 
-static tare_status open_store(const struct history_args *a, bool create, struct store **out, tare_error *err)
+const char *history_token(void)
 {
-    struct store_options o = {.create = create};
+    const char *token = secure_getenv("TARE_TOKEN");
+    return token && *token ? token : NULL;
+}
+
+tare_status history_store(const struct history_args *a, bool create, struct store **out, tare_error *err)
+{
+    struct store_options o = {.create = create, .token = history_token()};
     struct buf path = BUF_INIT;
     tare_status s = history_path(a, &path, err);
     if (s == TARE_OK) s = store_open(out, path.data, &o, err);
@@ -195,17 +207,23 @@ static void tell_old_name(struct cli *cli, struct store *store, const struct run
             name, file, file);
 }
 
-void history_keep(struct cli *cli, const struct history_args *a, const struct run *run)
+static void keep_here(struct cli *cli, const struct history_args *a, const struct run *run)
 {
     tare_error err = TARE_ERROR_INIT;
     struct store *store = NULL;
     bool added = false;
     if (a->none) return;
-    tare_status s = open_store(a, true, &store, &err);
+    tare_status s = history_store(a, true, &store, &err);
     if (s == TARE_OK) s = store_add_run(store, run, NULL, &added, &err);
     if (added) tell_old_name(cli, store, run);
     store_close(store);
     if (s != TARE_OK) cli_warn(cli, "this run is not in the history: %s", err.text);
+}
+
+tare_status history_keep(struct cli *cli, const struct history_args *a, const struct run *run)
+{
+    keep_here(cli, a, run);
+    return push_run(cli, a, run);
 }
 
 tare_status output_keep(struct cli *cli, const struct history_args *a, const struct run *run, bool quiet)
@@ -213,8 +231,9 @@ tare_status output_keep(struct cli *cli, const struct history_args *a, const str
     char path[4096];
     tare_status s = run_save(run, a->output_dir, path, sizeof path, &cli->error);
     if (s == TARE_OK && !quiet) cli_note_last(cli, "kept as %s", path);
-    if (s == TARE_OK || a->file) history_keep(cli, a, run);
-    return s;
+    if (s != TARE_OK && !a->file) return s;
+    tare_status kept = history_keep(cli, a, run);
+    return s == TARE_OK ? kept : s;
 }
 
 /* clang-format off */
@@ -234,6 +253,7 @@ struct opt *output_add_rows(struct opt *to, const struct output_rows *r)
         OPT_FLAG(0, "no-save", r->no_save, "keep no run document, and nothing in the history"),
         OPT_HISTORY(r->history),
         OPT_FLAG(0, "no-history", &r->history->none, "keep this run out of the history"),
+        OPT_PUSH(r->history),
         OPT_END,
     };
     return opt_append(to, rows);
@@ -242,7 +262,7 @@ struct opt *output_add_rows(struct opt *to, const struct output_rows *r)
 
 int history_open(struct cli *cli, const struct history_args *a, bool create, struct store **out)
 {
-    return open_store(a, create, out, &cli->error) == TARE_OK ? 0 : cli_fail(cli);
+    return history_store(a, create, out, &cli->error) == TARE_OK ? 0 : cli_fail(cli);
 }
 
 /* Dates are in UTC, as in the documents: the same words must mean the same runs on every machine. */

@@ -37,9 +37,13 @@ int cli_answer_end(struct cli *cli, struct answer *a);
 /* ---- the history: which file it is, opening it, keeping a fresh run without ever losing its document ---- */
 
 struct history_args {
-    const char *file; /* NULL: history.db in the output folder */
+    const char
+        *file; /* NULL: history.db in the output folder; or the URL of a server, of commands that ask */
     const char *output_dir;
-    bool none; /* keep nothing */
+    const char *server;   /* where --push sends to; NULL: not said */
+    bool none;            /* keep nothing */
+    bool push, push_must; /* send it to a server, too; and fail where that fails */
+    bool quiet;           /* only what goes wrong is told */
 };
 /* clang-format off */
 #define HISTORY_ARGS_INIT {.output_dir = "tare-results"}
@@ -48,6 +52,16 @@ struct history_args {
     OPT_PATH(0, "history", &(a)->file, "<file>", "the history (default: history.db in --output-dir)")
 #define OPT_HISTORY_DIR(a) \
     OPT_STRING(0, "output-dir", &(a)->output_dir, "<dir>", "where runs are kept", .flags = OPT_DIR)
+/* Of commands that only ask. */
+#define OPT_SERVER(a) \
+    OPT_STRING(0, "server", &(a)->file, "<url>", "ask this server in place of a history (with TARE_TOKEN)", \
+               .flags = OPT_NO_ENV, .not_with = "history")
+/* Of commands that make a run. */
+#define OPT_PUSH(a) \
+    OPT_FLAG(0, "push", &(a)->push, "send the run to a server, too; kept and sent later where it is away", \
+             .not_with = "no-save"), \
+    OPT_FLAG(0, "push-must", &(a)->push_must, "the same, and fail where it could not be sent", .not_with = "no-save"), \
+    OPT_STRING(0, "server", &(a)->server, "<url>", "where --push sends to (its token: TARE_TOKEN)")
 /* What it is called there: every command that measures something. */
 #define OPT_NAME(to) \
     OPT_CALLBACK(0, "name", output_parse_name, to, "<text>", \
@@ -72,8 +86,12 @@ int output_dir_check(struct cli *cli, const struct history_args *a);
 
 tare_status history_path(const struct history_args *a, struct buf *out, tare_error *err);
 
-/* Open, add, close. A history that fails is a warning: the measurement was made and its document is kept. */
-void history_keep(struct cli *cli, const struct history_args *a, const struct run *run);
+/* Open, add, close; to a server with --push. A history or a server that fails is a warning: the measurement was made
+ * and its document is kept. Not TARE_OK: --push-must. */
+tare_status history_keep(struct cli *cli, const struct history_args *a, const struct run *run);
+
+const char *history_token(void); /* TARE_TOKEN; NULL: not set. It is no option: those are seen by all */
+tare_status history_store(const struct history_args *a, bool create, struct store **out, tare_error *err);
 
 /* For a command that asks. 0, or the exit code after the user was told why not. */
 int history_open(struct cli *cli, const struct history_args *a, bool create, struct store **out);

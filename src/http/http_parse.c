@@ -74,7 +74,7 @@ static llhttp_t *machine_of(struct http_parser *p)
 static int refuse(struct http_parser *p, uint16_t status, const char *why)
 {
     if (!p->status) {
-        p->status = status;
+        p->status = p->replies ? 502 : status;
         p->why = why;
     }
     return HPE_USER;
@@ -89,7 +89,7 @@ static uint32_t place_of(const struct http_parser *p, const char *at)
 static int keep(struct http_parser *p, const char *at, size_t n, bool lower)
 {
     struct http_head *h = p->head;
-    if (n > sizeof h->text - 1 - h->used) return refuse(p, 431, "the head of the request is too large");
+    if (n > sizeof h->text - 1 - h->used) return refuse(p, 431, "the head is too large");
     for (size_t i = 0; i < n; i++)
         h->text[h->used + i] = (char)(lower && at[i] >= 'A' && at[i] <= 'Z' ? at[i] - 'A' + 'a' : at[i]);
     h->used += (unsigned)n;
@@ -147,7 +147,7 @@ static int on_version(llhttp_t *m, const char *at, size_t n)
 {
     struct http_parser *p = m->data;
     (void)n;
-    if (!p->saw_version && place_of(p, at) != p->url_end + 1 + 5) /* " HTTP/" */
+    if (!p->saw_version && !p->replies && place_of(p, at) != p->url_end + 1 + 5) /* " HTTP/" */
         return refuse(p, 400, "one blank stands before the version");
     p->saw_version = true;
     return 0;
@@ -285,7 +285,8 @@ static int check_headers(struct http_parser *p)
         int rc = look_at_header(p, h->text + h->headers[i].name, h->text + h->headers[i].value, &seen);
         if (rc) return rc;
     }
-    if (seen.host != 1) return refuse(p, 400, seen.host ? "Host stands there twice" : "Host is missing");
+    if (seen.host != 1 && !p->replies)
+        return refuse(p, 400, seen.host ? "Host stands there twice" : "Host is missing");
     if (seen.coding > 1 || seen.length > 1 || seen.authorization > 1)
         return refuse(p, 400, "a header that may stand there once stands there twice");
     if (seen.coding && seen.length)
@@ -300,7 +301,12 @@ static int on_headers_complete(llhttp_t *m)
     struct http_parser *p = m->data;
     struct http_head *h = p->head;
     if (!p->saw_version) return refuse(p, 505, "only HTTP/1.0 and 1.1 are served");
-    if (split_target(p) || check_headers(p)) return -1;
+    if ((!p->replies && split_target(p)) || check_headers(p)) return -1;
+    if (p->replies) {
+        h->status = (uint16_t)m->status_code;
+        if (h->status < 100 || h->status == 101) return refuse(p, 0, "this is no status of a reply");
+        h->until_end = llhttp_message_needs_eof(m);
+    }
     h->keep_alive = llhttp_should_keep_alive(m);
     h->length = h->chunked ? 0 : m->content_length;
     m->upgrade = 0; /* never: else llhttp would stop at it */
@@ -348,6 +354,13 @@ void http_parser_init(struct http_parser *p, http_body_fn *to_body, void *ctx)
     machine_of(p)->data = p;
 }
 
+void http_parser_init_replies(struct http_parser *p, http_body_fn *to_body, void *ctx)
+{
+    *p = (struct http_parser){.to_body = to_body, .ctx = ctx, .replies = true};
+    llhttp_init(machine_of(p), HTTP_RESPONSE, &settings);
+    machine_of(p)->data = p;
+}
+
 void http_begin(struct http_parser *p, struct http_head *head)
 {
     machine_of(p)->data = p; /* it may have moved */
@@ -370,7 +383,7 @@ static enum http_step judge_failure(struct http_parser *p, llhttp_errno_t error)
 {
     if (error == HPE_INVALID_VERSION && !p->version_done)
         return refused(p, 505, "only HTTP/1.0 and 1.1 are served");
-    return refused(p, 400, "this is no request of HTTP/1.1");
+    return refused(p, 400, p->replies ? "this is no reply of HTTP/1.1" : "this is no request of HTTP/1.1");
 }
 
 /* Chunk lines and trailers are not bytes of the body, and nothing else bounds them. */
@@ -405,7 +418,7 @@ enum http_step http_parse(struct http_parser *p, const char *bytes, size_t n, si
     *used = 0;
     if (p->status) return PARSE_REFUSED;
     if (!p->head_done && take > HTTP_HEAD_MAX - p->before) take = HTTP_HEAD_MAX - p->before;
-    if (n && !take) return refused(p, 431, "the head of the request is too large");
+    if (n && !take) return refused(p, 431, "the head is too large");
     if (p->waits) llhttp_resume(m);
     p->waits = false;
     bool had_head = p->head_done, saw_version = p->saw_version;
@@ -423,11 +436,32 @@ enum http_step http_parse(struct http_parser *p, const char *bytes, size_t n, si
     return PARSE_MORE;
 }
 
+enum http_step http_parse_ended(struct http_parser *p)
+{
+    llhttp_t *m = machine_of(p);
+    if (p->status) return PARSE_REFUSED;
+    if (p->waits) llhttp_resume(m);
+    p->waits = false;
+    if (p->head_done && p->head->until_end) llhttp_finish(m);
+    return p->ended ? PARSE_END : refused(p, 400, "it ends in the middle");
+}
+
 #else
 
 bool http_available(void)
 {
     return false;
+}
+
+void http_parser_init_replies(struct http_parser *p, http_body_fn *to_body, void *ctx)
+{
+    http_parser_init(p, to_body, ctx);
+}
+
+enum http_step http_parse_ended(struct http_parser *p)
+{
+    size_t used;
+    return http_parse(p, "", 0, &used);
 }
 
 void http_parser_init(struct http_parser *p, http_body_fn *to_body, void *ctx)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * http_parse.h - the one seam to the HTTP/1.1 parser: bytes in, requests out. llhttp frames messages and decodes
- * chunks, with all leniency off; this file only refuses more: limits, one good Host, no other coding, no upgrade. A
- * pure function of the bytes, however they are cut: no socket, no clock, no allocation. Nobody else includes
- * llhttp.h.
+ * http_parse.h - the one seam to the HTTP/1.1 parser: bytes in, requests out, or replies. llhttp frames messages and
+ * decodes chunks, with all leniency off; this file only refuses more: limits, one good Host, no other coding, no
+ * upgrade. A pure function of the bytes, however they are cut: no socket, no clock, no allocation. Nobody else
+ * includes llhttp.h.
  *
  *     http_parser_init(&p, to_body, ctx);
- *     http_begin(&p, &head);                               // before each request
+ *     http_begin(&p, &head);                               // before each message
  *     while (n) {
  *         switch (http_parse(&p, bytes, n, &used)) { ... }  // PARSE_HEAD: decide; PARSE_END: answer, then http_begin()
  *         bytes += used, n -= used;
@@ -42,11 +42,13 @@ struct http_header {
     uint16_t name, value; /* where they begin in `text` */
 };
 
-/* One request's head. All texts lie in `text`, each with its NUL; names of headers are in lower case. */
+/* One message's head. All texts lie in `text`, each with its NUL; names of headers are in lower case. */
 struct http_head {
-    enum http_method method;
+    enum http_method method; /* of requests, as path, query and host */
+    uint16_t status;         /* of replies */
     bool http10, keep_alive, expects_continue, chunked;
-    uint64_t length;                 /* of the body; 0 where it is chunked */
+    bool until_end;                  /* of replies: the body lasts as long as the connection */
+    uint64_t length;                 /* of the body; 0 where it is chunked, or lasts until the end */
     const char *path, *query, *host; /* not decoded; query: "" where there is none; host: with its port */
     unsigned n_headers;
     unsigned used;
@@ -72,6 +74,7 @@ struct http_parser {
     uint64_t body;                                           /* bytes of it so far */
     uint32_t method_end, url_begin, url_end;                 /* counted from the first byte of the request */
     uint16_t status;                                         /* why it was refused; 0: it was not */
+    bool replies;                                            /* it reads replies */
     bool saw_version, version_done, head_done, ended, waits; /* waits: llhttp is paused */
     uint8_t n_trailer;
     char trailer[20]; /* the beginning of a trailer's name */
@@ -89,6 +92,12 @@ bool http_available(void); /* false: built without llhttp */
 void http_parser_init(struct http_parser *p, http_body_fn *to_body, void *ctx);
 void http_begin(struct http_parser *p, struct http_head *head);
 enum http_step http_parse(struct http_parser *p, const char *bytes, size_t n, size_t *used);
+
+/* The same for replies. Refused ones have the status 502. Replies to HEAD and CONNECT are not read: those have no body,
+ * whatever their head says. */
+void http_parser_init_replies(struct http_parser *p, http_body_fn *to_body, void *ctx);
+/* The connection has ended: PARSE_END where that is how the reply ends, else PARSE_REFUSED. */
+enum http_step http_parse_ended(struct http_parser *p);
 
 /* name, name:port, 1.2.3.4, [::1]:80 and nothing else. */
 bool http_host_ok(const char *host);

@@ -9,6 +9,7 @@
 #include <zstd.h>
 
 #include "analyze/judge/judge.h"
+#include "client/client.h"
 #include "core/map.h"
 #include "core/mem.h"
 
@@ -19,6 +20,7 @@ bool store_is_url(const char *where)
 
 tare_status store_open(struct store **out, const char *where, const struct store_options *o, tare_error *err)
 {
+    if (client_is_url(where)) return store_remote.open(out, where, o, err);
     return (store_is_url(where) ? &store_postgres : &store_sqlite)->open(out, where, o, err);
 }
 
@@ -150,6 +152,7 @@ tare_status store_document(struct store *s, const char *id, struct buf *text, ta
 {
     struct buf body = BUF_INIT;
     char what[600];
+    if (s->ops->plain) return s->ops->body(s, id, text, err);
     snprintf(what, sizeof what, "%s: run %s", s->where, id);
     tare_status status = s->ops->body(s, id, &body, err);
     if (status == TARE_OK) status = decompress(&body, text, what, err);
@@ -277,7 +280,8 @@ static tare_status add_text(struct store *s, const struct run *run, const struct
     char host[RUN_FINGERPRINT_SIZE], runtime[128] = "";
     struct values values = {VEC_INIT};
     struct buf body = BUF_INIT;
-    struct store_entry e = {0};
+    struct store_entry e = {.body = c->text};
+    if (s->ops->plain) return s->ops->add(s, &e, added, err);
     tare_status status = compress(s, c->text, &body, err);
     if (status == TARE_OK) status = gather(&values, run, c, err);
     if (status == TARE_OK) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * store.h - the history: run documents kept whole, and beside them the numbers of each case by name, so
  * that a question about a hundred runs reads no document. One interface; a backend is a row of store_ops
- * (sqlite.c, postgres.c; tests/unit/test_store.c takes any). Judges nothing and never changes a document.
+ * (sqlite.c, postgres.c, remote.c; tests/unit/test_store.c takes any that is written to). Judges nothing and never
+ * changes a document.
  *
  *     struct store *s;
  *     if (store_open(&s, "tare-results/history.db", &(struct store_options){.create = true}, err) < 0) ...
@@ -26,8 +27,9 @@
 #define STORE_WAIT_MS 5000u /* for another process that writes */
 
 struct store_options {
-    bool create;      /* make it, and its folder, where there is none */
-    unsigned wait_ms; /* 0: STORE_WAIT_MS */
+    bool create;       /* make it, and its folder, where there is none */
+    unsigned wait_ms;  /* 0: STORE_WAIT_MS; of a server: for an answer, and 0 is CLIENT_DEADLINE_MS */
+    const char *token; /* for a server */
 };
 
 /* ---- what goes in ---- */
@@ -129,13 +131,14 @@ typedef tare_status store_name_fn(void *ctx, const struct store_series_name *nam
 struct store;
 struct store_entry {
     struct store_run about;
-    struct store_body body; /* compressed by store.c */
+    struct store_body body; /* compressed by store.c, unless ops->plain */
     const struct store_value *values;
     size_t n_values;
 };
 
 struct store_ops {
     const char *name;
+    bool plain; /* documents go in and come out as they are, and whoever keeps them finds their numbers */
     tare_status (*open)(struct store **out, const char *where, const struct store_options *o,
                         tare_error *err);
     void (*close)(struct store *s);
@@ -213,11 +216,11 @@ struct store { /* a backend's own struct begins with it */
     void *packer; /* of store.c: what compresses documents, made once */
 };
 
-extern const struct store_ops store_sqlite, store_postgres;
+extern const struct store_ops store_sqlite, store_postgres, store_remote;
 
 /* ---- for everyone ---- */
 
-/* `where`: a file, or the address of a PostgreSQL database (postgresql://..), whose password no message tells.
+/* `where`: a file, a server (http://..), or a PostgreSQL database (postgresql://..), whose password no message tells.
  * TARE_INVALID where there is none and `create` is not set; TARE_FORMAT when it is damaged, something else
  * or of a newer version; TARE_BUSY when another process holds it for longer than `wait_ms`. */
 tare_status store_open(struct store **out, const char *where, const struct store_options *o, tare_error *err);

@@ -183,13 +183,12 @@ static bool any_kept(const struct opt_list *names)
 static tare_status open_history(struct comparing *k, bool needed)
 {
     tare_error err = TARE_ERROR_INIT;
-    struct store_options o = {0};
     struct buf path = BUF_INIT;
     const struct history_args *h = &k->a->history;
     if (h->none && !needed) return TARE_OK;
     tare_status s = history_path(h, &path, &err);
     if (s == TARE_OK && (needed || h->file || is_there(path.data)))
-        s = store_open(&k->store, path.data, &o, &err);
+        s = history_store(h, false, &k->store, &err);
     buf_release(&path);
     if (s == TARE_OK) return s;
     if (needed) return error_set(&k->cli->error, err.status, "%s", err.text);

@@ -253,6 +253,7 @@ static int read_asked(struct cli *cli, struct history_question *a, const struct 
 {
     const struct opt rows[] = {
         OPT_HISTORY(&a->where),
+        OPT_SERVER(&a->where),
         OPT_HISTORY_DIR(&a->where),
         OPT_JSON(&a->json),
         OPT_GROUP("list and export"),

@@ -284,6 +284,7 @@ int cmd_trend(struct cli *cli, int argc, char **argv)
         OPT_OUT(0, "csv", &a.csv, "<file>", "also as CSV; - is stdout instead"),
         OPT_HTML(&a.html),
         OPT_HISTORY(&a.where),
+        OPT_SERVER(&a.where),
         OPT_HISTORY_DIR(&a.where),
         OPT_END,
     };

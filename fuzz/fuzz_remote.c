@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ * fuzz_remote.c - any bytes as what a server answers: runs, series, points, problems. What comes out of it is whole:
+ * ids are ids, names are there, values are numbers; a list can be gone on with. */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/remote.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(int ok)
+{
+    if (!ok) abort();
+}
+
+static tare_status see_run(void *ctx, const struct store_run *r, tare_error *err)
+{
+    (void)err;
+    must(ulid_is_valid(r->id) && r->kind && r->created && r->subject && r->host);
+    must(!r->tags || *r->tags);
+    ++*(size_t *)ctx;
+    return TARE_OK;
+}
+
+static tare_status see_name(void *ctx, const struct store_series_name *n, tare_error *err)
+{
+    (void)err;
+    must(n->id > 0 && n->subject && n->case_name && n->metric && n->anchor && n->host);
+    ++*(size_t *)ctx;
+    return TARE_OK;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct remote_page p = {.text = (const char *)data, .size = size};
+    struct store_points points = {VEC_INIT};
+    char detail[40];
+    size_t n = 0;
+    tare_error err = TARE_ERROR_INIT;
+    tare_status s = remote_runs(&p, see_run, &n, &err);
+    must(s == TARE_OK ? n == p.rows && (!n || ulid_is_valid(p.last)) : err.text[0] != 0);
+    n = 0;
+    s = remote_names(&p, see_name, &n, &err);
+    must(s != TARE_OK || (n == p.rows && (!n || p.last_series > 0)));
+    s = remote_points(&p, &points, &err);
+    must(s != TARE_OK || points.at.n == p.rows);
+    for (size_t i = 0; i < points.at.n; i++)
+        must(isfinite(points.at.items[i].value) && points.at.items[i].run[0]);
+    vec_release(&points.at);
+    remote_detail(&p, detail, sizeof detail);
+    must(strlen(detail) < sizeof detail);
+    return 0;
+}
