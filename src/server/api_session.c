@@ -77,6 +77,9 @@ static void begin_session(struct server *s, struct exchange *x, struct login *a)
     reply_json(x, 201);
     x->reply.extra = arena_str(&x->arena, line);
     tell_session(s, x, a);
+    memcpy(x->who, a->grant.id, sizeof a->grant.id);
+    memcpy(x->project, a->grant.project, sizeof x->project);
+    server_note(s, x);
 }
 
 static void log_in(struct server *s, struct exchange *x)

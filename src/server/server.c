@@ -90,8 +90,8 @@ static void refuse_method(struct exchange *x, unsigned allowed)
     x->reply.extra = arena_printf(&x->arena, "Allow: %s\r\n", names);
 }
 
-/* Refusals are in the audit, but a flood of them must not fill the disk: what is beyond the limit is counted. */
-static void note_refusal(struct server *s, const struct exchange *x)
+/* A flood of them must not fill the disk: what is beyond the limit is counted. */
+void server_note(struct server *s, const struct exchange *x)
 {
     struct rate_key key = {.kind = 'n'};
     if (rate_take(s->rate, &s->listed, &key, sizeof key, clock_raw_ns()) == 0)
@@ -106,7 +106,7 @@ void server_refuse_stranger(struct server *s, struct exchange *x, const char *wh
     if (!address_may(s, x, &s->failed_auth, 'f')) return;
     reply_problem(x, 401, "%s", why);
     x->reply.extra = "WWW-Authenticate: Bearer realm=\"tare\"\r\n";
-    note_refusal(s, x);
+    server_note(s, x);
 }
 
 /* Cookies know no ports: two servers of one machine would take each other's, but for the port in the name. */
@@ -181,7 +181,7 @@ static bool is_authorized(struct server *s, struct exchange *x)
     }
     if (!(grant.scopes & x->route->scope)) {
         reply_problem(x, 403, "this token has not the scope that is needed");
-        note_refusal(s, x);
+        server_note(s, x);
         return false;
     }
     struct rate_key key = {.kind = x->route->rate == RATE_WRITE ? 'w' : 'r'};

@@ -66,6 +66,8 @@ bool server_login(struct server *s, const struct exchange *x, struct login *out)
 /* The session's text in the cookie of x. */
 bool server_cookie(const struct server *s, const struct exchange *x, char out[LOGIN_TEXT_SIZE]);
 void server_cookie_name(const struct server *s, char out[32]);
+/* An entry of the audit for what has no transaction of its own: a refusal, a login. */
+void server_note(struct server *s, const struct exchange *x);
 /* 401, and 429 where one address is wrong too often. */
 void server_refuse_stranger(struct server *s, struct exchange *x, const char *why);
 

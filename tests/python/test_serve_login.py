@@ -189,3 +189,11 @@ def test_a_page_that_is_known_is_not_sent_again(server):
     assert first.headers["cache-control"] == "no-cache"
     again = server.ask("GET", "/", headers={"If-None-Match": first.headers["etag"]})
     assert again.status == 304 and again.body == b"" and again.headers["etag"] == first.headers["etag"]
+
+
+def test_logins_are_in_the_audit(server):
+    admin, token = server.token("admin"), server.token("read")
+    assert log_in(server, token=token).status == 201
+    assert log_in(server, token=token[:-1]).status == 401
+    told = lambda: [(e["status"], e["who"]) for e in server.ask("GET", "/api/v1/audit", token=admin).json["entries"] if "session" in e["what"]]  # noqa: E731
+    eventually(lambda: told() == [(401, None), (201, token.split("_")[2])])
