@@ -112,6 +112,7 @@ struct kind {
     unsigned connections;
     bool posts;
     double goal_us;
+    unsigned batch; /* samples of a batch of metrics; 0: a run */
 };
 
 struct client {
@@ -139,13 +140,35 @@ static void make_document(void)
     run_release(&r);
 }
 
+/* Samples of a machine with so many series, at one moment. */
+static size_t make_batch(unsigned n, char *out, size_t size)
+{
+    static uint64_t number;
+    char id[ULID_SIZE];
+    uint64_t now = clock_unix_ns() / 1000000;
+    if (ulid_new(id, NULL) < 0) die("ulid");
+    int used = snprintf(out, size, "{\"batch\":\"%s\",\"host\":\"host%llu\",\"at\":%llu,\"samples\":[", id,
+                        (unsigned long long)(number++ % 64), (unsigned long long)now);
+    for (unsigned i = 0; i < n; i++)
+        used += snprintf(out + used, size - (size_t)used,
+                         "%s{\"name\":\"cpu.busy\",\"label\":\"cpu%u\",\"value\":%u.%03u}", i ? "," : "", i,
+                         (unsigned)(number % 100000), (i * 37 + (unsigned)number) % 1000);
+    return (size_t)(used + snprintf(out + used, size - (size_t)used, "]}"));
+}
+
 static size_t make_request(const struct target *t, const struct kind *k, char *out, size_t size)
 {
     int n = snprintf(out, size, "%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n",
                      k->posts ? "POST" : "GET", k->path, t->token);
     if (!k->posts) return (size_t)(n + snprintf(out + n, size - (size_t)n, "\r\n"));
+    static char batch[12288];
+    size_t length = k->batch ? make_batch(k->batch, batch, sizeof batch) : document_size;
     n += snprintf(out + n, size - (size_t)n, "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
-                  document_size);
+                  length);
+    if (k->batch) {
+        memcpy(out + n, batch, length);
+        return (size_t)n + length;
+    }
     char id[ULID_SIZE];
     if (ulid_new(id, NULL) < 0) die("ulid");
     memcpy(document + id_at, id, ULID_LEN);
@@ -233,14 +256,53 @@ static void measure(const struct target *t, const struct kind *k, unsigned round
     fflush(stdout);
 }
 
+/* Twenty look at a host that sends 100 samples a second: how much of a processor all of it takes. */
+static void measure_viewers(const struct target *t, unsigned seconds)
+{
+    enum { VIEWERS = 20 };
+    static const struct kind get = {"", "/api/v1/live?host=host0", 1, false, 0, 0},
+                             post = {"", "/api/v1/metrics", 1, true, 0, 100};
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)t->port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    static char request[16384], in[1 << 16];
+    int fds[VIEWERS + 1];
+    size_t bytes = 0;
+    for (int i = 0; i <= VIEWERS; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (connect(fds[i], (struct sockaddr *)&at, sizeof at) < 0) die("connect");
+        size_t n = make_request(t, i ? &get : &post, request, sizeof request);
+        if (send(fds[i], request, n, MSG_NOSIGNAL) != (ssize_t)n) die("send");
+        if (recv(fds[i], in, sizeof in, 0) <= 0) die("recv");
+    }
+    uint64_t cpu = cpu_ns(t->pid), from = clock_raw_ns();
+    for (unsigned s = 0; s < seconds; s++) {
+        for (unsigned i = 0; i < 64; i++) { /* every 64th is of the host that is looked at */
+            size_t n = make_request(t, &post, request, sizeof request);
+            if (!strstr(request, "\"host0\"")) continue;
+            if (send(fds[0], request, n, MSG_NOSIGNAL) != (ssize_t)n) die("send");
+            if (recv(fds[0], in, sizeof in, 0) <= 0) die("recv");
+        }
+        usleep(1000000);
+        for (int i = 1; i <= VIEWERS; i++)
+            for (ssize_t n; (n = recv(fds[i], in, sizeof in, MSG_DONTWAIT)) > 0;) bytes += (size_t)n;
+    }
+    double share = 100 * (double)(cpu_ns(t->pid) - cpu) / (double)(clock_raw_ns() - from);
+    printf("%-44s %9.3f %%      goal <= 5        %s (%.1f KB each second and viewer)\n",
+           "serve: 20 viewers of 100 series at 1 Hz", share, share <= 5 ? "met" : "MISSED",
+           (double)bytes / 1e3 / VIEWERS / seconds);
+    for (int i = 0; i <= VIEWERS; i++) close(fds[i]);
+}
+
 int main(int argc, char **argv)
 {
     static const struct kind kinds[] = {
-        {"serve: GET /healthz, 64 connections", "/healthz", 64, false, 10},
-        {"serve: GET /api/v1/self, token, 64", "/api/v1/self", 64, false, 10},
-        {"serve: GET /api/v1/runs?limit=1, token, 64", "/api/v1/runs?limit=1", 64, false, 50},
-        {"serve: POST a run, durable, 64", "/api/v1/runs", 64, true, 25},
-        {"serve: POST a run, durable, 256", "/api/v1/runs", 256, true, 25},
+        {"serve: GET /healthz, 64 connections", "/healthz", 64, false, 10, 0},
+        {"serve: GET /api/v1/self, token, 64", "/api/v1/self", 64, false, 10, 0},
+        {"serve: GET /api/v1/runs?limit=1, token, 64", "/api/v1/runs?limit=1", 64, false, 50, 0},
+        {"serve: POST a run, durable, 64", "/api/v1/runs", 64, true, 25, 0},
+        {"serve: POST a run, durable, 256", "/api/v1/runs", 256, true, 25, 0},
+        {"serve: POST 100 samples, durable, 64", "/api/v1/metrics", 64, true, 667, 100},
     };
     struct target t = {0};
     unsigned rounds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 13;
@@ -249,6 +311,7 @@ int main(int argc, char **argv)
     start_server(argv[1], &t);
     printf("the run that is posted: %zu bytes\n", document_size);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) measure(&t, &kinds[i], rounds);
+    measure_viewers(&t, rounds);
     kill(t.pid, SIGTERM);
     waitpid(t.pid, NULL, 0);
     return 0;

@@ -101,57 +101,79 @@ static void add_value(struct buf *out, double v)
     json_put_double(&j, v);
 }
 
-static void add_line(struct buf *out, enum metric_id m, const char *label, double v)
+void prom_label(struct buf *out, const char *key, const char *value)
 {
-    char name[PROM_NAME_MAX];
-    prom_name(m, name);
-    buf_add_str(out, name);
-    if (*label) {
-        buf_printf(out, "{%s=\"", prom_label_key(m));
-        add_escaped(out, label, true);
-        buf_add_str(out, "\"}");
-    }
-    buf_add_char(out, ' ');
+    if (!value) return;
+    buf_printf(out, "%c%s=\"", out->len && out->data[out->len - 1] == '"' ? ',' : '{', key);
+    add_escaped(out, value, true);
+    buf_add_char(out, '"');
+}
+
+void prom_value(struct buf *out, double v)
+{
+    buf_add_str(out, out->len && out->data[out->len - 1] == '"' ? "} " : " ");
     add_value(out, v);
     buf_add_char(out, '\n');
 }
 
-static void add_head(struct buf *out, enum metric_id m)
+static void add_line(struct buf *out, const struct prom_host *h, const struct series *one, double v)
 {
     char name[PROM_NAME_MAX];
-    const struct metric *row = &metric_table[m];
-    prom_name(m, name);
+    prom_name(one->metric, name);
+    buf_add_str(out, name);
+    prom_label(out, "host", h->name);
+    prom_label(out, "project", h->project);
+    prom_label(out, prom_label_key(one->metric), one->label[0] ? one->label : NULL);
+    prom_value(out, v);
+}
+
+void prom_head(struct buf *out, const char *name, const char *help, bool counter)
+{
     buf_printf(out, "# HELP %s ", name);
-    add_escaped(out, row->help, false);
-    buf_printf(out, "\n# TYPE %s %s\n", name, row->kind == METRIC_COUNTER ? "counter" : "gauge");
+    add_escaped(out, help, false);
+    buf_printf(out, "\n# TYPE %s %s\n", name, counter ? "counter" : "gauge");
 }
 
 /* How many series of a metric are known now, with and without a label. */
-static void count_known(const struct series_set *set, const struct sample *s, enum metric_id m, size_t n[2])
+static void count_known(const struct prom_host *h, enum metric_id m, size_t n[2])
 {
+    const struct series_set *set = h->set;
     double v;
     n[0] = n[1] = 0;
     for (size_t i = 0; i < set->items.n; i++)
-        if (set->items.items[i].metric == m && sample_get(s, i, &v)) n[set->items.items[i].label[0] != 0]++;
+        if (set->items.items[i].metric == m && sample_get(h->now, i, &v))
+            n[set->items.items[i].label[0] != 0]++;
 }
 
-static void write_family(struct buf *out, const struct series_set *set, const struct sample *s,
-                         enum metric_id m)
+/* *any: the head of the family is out. */
+static void write_family(struct buf *out, const struct prom_host *h, enum metric_id m, bool *any)
 {
+    const struct metric *row = &metric_table[m];
     size_t known[2];
+    char name[PROM_NAME_MAX];
     double v;
-    count_known(set, s, m, known);
+    count_known(h, m, known);
     if (known[0] + known[1] == 0) return;
     bool parts = known[0] == 0 || (known[1] > 0 && family_of(m)->parts);
-    add_head(out, m);
-    for (size_t i = 0; i < set->items.n; i++) {
-        const struct series *one = &set->items.items[i];
-        if (one->metric != m || (one->label[0] != 0) != parts || !sample_get(s, i, &v)) continue;
-        add_line(out, m, one->label, v);
+    prom_name(m, name);
+    if (!*any) prom_head(out, name, row->help, row->kind == METRIC_COUNTER);
+    *any = true;
+    for (size_t i = 0; i < h->set->items.n; i++) {
+        const struct series *one = &h->set->items.items[i];
+        if (one->metric != m || (one->label[0] != 0) != parts || !sample_get(h->now, i, &v)) continue;
+        add_line(out, h, one, v);
+    }
+}
+
+void prom_write_hosts(struct buf *out, const struct prom_host *hosts, size_t n)
+{
+    for (enum metric_id m = 0; m < METRIC_COUNT; m++) {
+        bool any = false;
+        for (size_t i = 0; i < n; i++) write_family(out, &hosts[i], m, &any);
     }
 }
 
 void prom_write(struct buf *out, const struct series_set *set, const struct sample *s)
 {
-    for (enum metric_id m = 0; m < METRIC_COUNT; m++) write_family(out, set, s, m);
+    prom_write_hosts(out, &(struct prom_host){.set = set, .now = s}, 1);
 }

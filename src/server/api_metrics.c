@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/mem.h"
+#include "server/api_metrics.h"
 #include "server/buckets.h"
 #include "server/readings.h"
 #include "server/route.h"
@@ -45,7 +46,7 @@ static void forget_batch(struct exchange *x)
     mem_free(in);
 }
 
-static void api_batch_of(struct store_batch *b, const struct exchange *x, const struct readings *r)
+void api_batch_of(struct store_batch *b, const struct exchange *x, const struct readings *r)
 {
     *b = (struct store_batch){.project = x->project,
                               .host = r->host,
@@ -176,7 +177,7 @@ static tare_status note_host(void *ctx, const struct store_host *h, tare_error *
 }
 
 /* A host of another project is as absent as one that never was. */
-static bool api_find_host(struct server *sv, struct store *s, struct exchange *x, int64_t *id)
+bool api_find_host(struct server *sv, struct store *s, struct exchange *x, int64_t *id)
 {
     tare_error err = TARE_ERROR_INIT;
     struct store_host like = {0};

@@ -77,6 +77,8 @@ static void exchange_drop(struct exchange *x)
     x->scopes = 0;
     x->who[0] = x->project[0] = x->param[0] = 0;
     x->work = NULL;
+    x->more = NULL;
+    x->last = false;
     x->too_large = x->held = false;
     if (w->n_spare < SPARE_MAX) {
         x->next = w->spare;
@@ -122,6 +124,13 @@ tare_status conn_open(struct worker *w, int fd, const struct address *peer)
     return TARE_OK;
 }
 
+static void drop_request(struct conn *c)
+{
+    if (c->x->more) c->x->more(c->x, false);
+    exchange_drop(c->x);
+    c->x = NULL;
+}
+
 /* A held exchange outlives its socket: whoever holds it brings it back, and only then both go. */
 void conn_close(struct conn *c)
 {
@@ -136,10 +145,9 @@ void conn_close(struct conn *c)
         c->gone = true;
         return;
     }
-    if (c->x) exchange_drop(c->x);
+    if (c->x) drop_request(c);
     buf_release(&c->out);
     buf_release(&c->rest);
-    c->x = NULL;
     c->next = w->dead;
     w->dead = c;
     w->n_conns--;
@@ -190,8 +198,10 @@ static void add_head(struct buf *out, const struct exchange *x, bool keep)
         add_literal(out, "\r\nContent-Type: ");
         buf_add_str(out, r->type);
     }
-    add_literal(out, "\r\nContent-Length: ");
-    add_number(out, r->body.len);
+    if (!x->more) {
+        add_literal(out, "\r\nContent-Length: ");
+        add_number(out, r->body.len);
+    }
     add_literal(out, "\r\nX-Request-Id: ");
     buf_add(out, x->id, EXCHANGE_ID_SIZE - 1);
     add_literal(out, "\r\nX-Content-Type-Options: nosniff\r\n");
@@ -206,12 +216,40 @@ static void add_head(struct buf *out, const struct exchange *x, bool keep)
     add_literal(out, "\r\n");
 }
 
+static void count_reply(struct conn *c)
+{
+    struct loop_counts *n = &c->worker->loop->counts;
+    atomic_fetch_add_explicit(&n->requests, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&n->replies[c->x->reply.status / 100 % 6], 1, memory_order_relaxed);
+}
+
+/* A piece of a reply without length: it ends with the connection. */
+static void put_piece(struct conn *c)
+{
+    struct exchange *x = c->x;
+    struct buf *out = &c->worker->out;
+    if (!c->streaming) {
+        add_head(out, x, false);
+        count_reply(c);
+    }
+    c->streaming = true;
+    buf_add(out, x->reply.body.data, x->reply.body.len);
+    if (x->reply.body.failed || out->failed || x->last || c->worker->stopping) {
+        drop_request(c);
+        c->streaming = false;
+        c->closing = true;
+    }
+}
+
 /* The reply of c->x goes behind those before it; the exchange is free then. */
 static void put_reply(struct conn *c)
 {
     struct exchange *x = c->x;
     struct worker *w = c->worker;
-    struct loop_counts *n = &w->loop->counts;
+    if (x->more) {
+        put_piece(c);
+        return;
+    }
     if (x->reply.body.failed || !x->reply.status) {
         buf_clear(&x->reply.body);
         reply_problem(x, 500, "the server could not answer");
@@ -220,10 +258,8 @@ static void put_reply(struct conn *c)
     add_head(&w->out, x, !c->closing);
     if (x->head.method != METHOD_HEAD) buf_add(&w->out, x->reply.body.data, x->reply.body.len);
     if (w->out.failed) c->closing = true;
-    atomic_fetch_add_explicit(&n->requests, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&n->replies[x->reply.status / 100 % 6], 1, memory_order_relaxed);
-    exchange_drop(x);
-    c->x = NULL;
+    count_reply(c);
+    drop_request(c);
 }
 
 static void refuse(struct conn *c, unsigned status, const char *why)
@@ -320,6 +356,13 @@ static void on_head(struct conn *c)
     conn_timer(c, TIMER_BODY);
 }
 
+static void hold(struct conn *c)
+{
+    c->held = true;
+    c->worker->n_held++;
+    conn_timer(c, TIMER_NONE);
+}
+
 static void on_end(struct conn *c)
 {
     struct exchange *x = c->x;
@@ -333,9 +376,7 @@ static void on_end(struct conn *c)
         put_reply(c);
         return;
     }
-    c->held = true;
-    c->worker->n_held++;
-    conn_timer(c, TIMER_NONE);
+    hold(c);
 }
 
 static void take_step(struct conn *c, enum http_step step)
@@ -378,11 +419,25 @@ static void set_read_timer(struct conn *c)
         conn_timer(c, TIMER_HEAD);
 }
 
+/* The piece was sent: whoever makes them may make the next. Not before, so that a client that reads slowly has at most
+ * one waiting for it. */
+static void hand_back(struct conn *c)
+{
+    hold(c);
+    watch(c, false, false);
+    buf_clear(&c->x->reply.body);
+    c->x->more(c->x, true);
+}
+
 /* Replies out, then on with what was put aside, until there is nothing to do. */
 static void settle(struct conn *c)
 {
     while (flush(c)) {
         if (c->held) return;
+        if (c->streaming) {
+            hand_back(c);
+            return;
+        }
         if (c->closing) {
             linger(c);
             return;

@@ -35,6 +35,7 @@ struct conn {
     int fd;
     uint8_t timer;                       /* enum timer_kind */
     bool held, closing, lingering, gone; /* gone: the socket is closed, the held reply will find nobody */
+    bool streaming;                      /* the head of a reply in pieces is out */
     bool wants_in, wants_out;            /* what epoll looks for */
 };
 

@@ -44,7 +44,12 @@ struct exchange {
     unsigned scopes;                   /* that the client has */
     char project[EXCHANGE_PARAM_SIZE]; /* that it is bound to; "": all */
     void *work;                        /* of whoever holds it */
-    struct exchange *next;             /* in that one's queue */
+    /* Set: the reply comes in pieces, without length, until `last`; each is handed over by exchange_finish(). When it
+     * was sent this is called on the loop's thread: whoever it is holds the exchange again, or, where the client is
+     * gone or the last piece went out, must forget it. */
+    void (*more)(struct exchange *x, bool held);
+    bool last;
+    struct exchange *next; /* in that one's queue */
     /* the loop's own */
     struct worker *worker;
     struct conn *conn;

@@ -137,14 +137,16 @@ static void put_security(struct json *j, const struct route *r)
     json_kv_string(j, "x-scope", scopes);
 }
 
-/* "get_runs_id" of GET /api/v1/runs/{id} */
+/* "get_runs_id" of GET /api/v1/runs/{id}, "get_root_metrics" of GET /metrics */
 static void put_name(struct json *j, const struct route *r)
 {
     char name[120];
     size_t n = 0;
-    const char *at = strncmp(r->path, "/api/v1/", 8) == 0 ? r->path + 7 : r->path;
+    bool ours = strncmp(r->path, "/api/v1/", 8) == 0;
+    const char *at = ours ? r->path + 7 : r->path;
     for (const char *m = http_method_name(r->method); *m && n < sizeof name - 2; m++)
         name[n++] = (char)tolower((unsigned char)*m);
+    for (const char *m = ours ? "" : "_root"; *m; m++) name[n++] = *m;
     for (; *at && n < sizeof name - 2; at++) {
         bool word = isalnum((unsigned char)*at);
         if (word)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * readings.h - what hosts send, checked: readings of one host that are kept together. readings_json.c reads them from
- * the JSON of our own senders; whatever is wrong is told with its place. Nothing here knows HTTP. */
+ * the JSON of our own senders, otlp.c from OTLP; whatever is wrong is told with its place. Nothing here knows HTTP. */
 #ifndef SERVER_READINGS_H
 #define SERVER_READINGS_H
 
@@ -40,5 +40,22 @@ tare_status readings_close(struct readings *r, int64_t now_ms, tare_error *err);
 /* {"batch": "01K..", "host": "gpu7", "about": {..}, "at": 1763.., "samples": [{"name": .., "label": .., "at": ..,
  * "value": .., "unit": .., "kind": ..}, ..]}; a value of null was not read, and is left out. */
 tare_status readings_read_json(struct readings *r, const char *bytes, size_t n, tare_error *err);
+
+/* ---- OTLP ---- */
+
+struct otlp {
+    struct arena arena;
+    struct otlp_hosts {
+        VEC(struct readings *) at;
+    } hosts;
+    uint64_t rejected; /* data points that are not kept */
+    char why[200];     /* of the first of them */
+};
+/* An ExportMetricsServiceRequest in JSON. Data points that are no numbers (histograms, summaries) or break a rule are
+ * counted, and the rest is taken. TARE_FORMAT: the request is none. */
+tare_status otlp_read_json(struct otlp *o, const char *bytes, size_t n, tare_error *err);
+void otlp_close(struct otlp *o,
+                int64_t now_ms); /* readings_close() of each host; those that fail are counted, too */
+void otlp_release(struct otlp *o);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * route.c - the table of routes, and the two that are answered from memory. */
+ * route.c - the table of routes, and what is answered from memory. */
 #include "server/route.h"
 
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 
 #include "core/json.h"
 
-static const struct steps health, self, openapi;
+static const struct steps health, openapi;
 
 enum { RUN_BODY_MAX = 8 << 20, LOGIN_BODY_MAX = 1024, BATCH_MAX = 4 << 20, JOB_BODY_MAX = 1 << 20 };
 
@@ -21,7 +21,7 @@ const struct route route_table[] = {
     {METHOD_GET,  "/api/v1/session",   SCOPE_OPEN,   0,            RATE_READ,  &session_get, "who is logged in"},
     {METHOD_POST, "/api/v1/session",   SCOPE_OPEN,   LOGIN_BODY_MAX, RATE_WRITE, &session_post, "logs in"},
     {METHOD_DELETE, "/api/v1/session", SCOPE_OPEN,   0,            RATE_WRITE, &session_delete, "logs out"},
-    {METHOD_GET,  "/api/v1/self",      SCOPE_READ,   0,            RATE_READ,  &self,      "about itself"},
+    {METHOD_GET,  "/api/v1/self",      SCOPE_READ,   0,            RATE_READ,  &self_get,  "about itself"},
     {METHOD_GET,  "/api/v1/runs",      SCOPE_READ,   0,            RATE_READ,  &runs_list, "runs"},
     {METHOD_POST, "/api/v1/runs",      SCOPE_INGEST, RUN_BODY_MAX, RATE_WRITE, &runs_post, "keeps a run"},
     {METHOD_GET,  "/api/v1/runs/{id}", SCOPE_READ,   0,            RATE_READ,  &runs_get,  "one run"},
@@ -39,6 +39,9 @@ const struct route route_table[] = {
     {METHOD_GET,  "/api/v1/hosts",     SCOPE_READ,   0,            RATE_READ,  &hosts_list, "hosts that sent metrics"},
     {METHOD_POST, "/api/v1/metrics",   SCOPE_INGEST, BATCH_MAX, RATE_WRITE, &metrics_post, "keeps a batch of samples"},
     {METHOD_GET,  "/api/v1/metrics",   SCOPE_READ,   0,            RATE_READ,  &metrics_get, "a metric of a host"},
+    {METHOD_POST, "/v1/metrics",       SCOPE_INGEST, BATCH_MAX, RATE_WRITE, &otlp_post, "keeps metrics of OTLP"},
+    {METHOD_GET,  "/api/v1/live",      SCOPE_READ,   0,            RATE_READ,  &live_get,  "samples as they come"},
+    {METHOD_GET,  "/metrics",          SCOPE_READ,   0,            RATE_READ,  &prom_get, "all of it for Prometheus"},
     {METHOD_POST, "/api/v1/requests",  SCOPE_INGEST, BATCH_MAX, RATE_WRITE, &requests_post, "keeps requests"},
     {METHOD_GET,  "/api/v1/services",  SCOPE_READ,   0,            RATE_READ,  &services_list, "services"},
     {METHOD_GET,  "/api/v1/services/{id}/latency", SCOPE_READ, 0,  RATE_READ,  &services_latency, "times and promises"},
@@ -101,38 +104,6 @@ static void say_ok(struct server *s, struct exchange *x)
 }
 
 static const struct steps health = {.now = say_ok, .type = "text/plain"};
-
-static void tell_self(struct server *s, struct exchange *x)
-{
-    const struct loop_counts *n = loop_counts(s->loop);
-    struct json j;
-    reply_json(x, 200);
-    json_init(&j, &x->reply.body, JSON_STYLE_COMPACT);
-    json_object_begin(&j);
-    json_kv_string(&j, "version", TARE_VERSION);
-    json_kv_double(&j, "uptime_s", (double)instant_since(instant_now(), s->began).ns / 1e9);
-    json_kv_uint(&j, "threads", s->options.threads);
-    json_kv_uint(&j, "connections", atomic_load(&n->connections));
-    json_kv_uint(&j, "accepted", atomic_load(&n->accepted));
-    json_kv_uint(&j, "refused", atomic_load(&n->refused));
-    json_kv_uint(&j, "closed_by_deadline", atomic_load(&n->closed_by_deadline));
-    json_kv_uint(&j, "requests", atomic_load(&n->requests));
-    json_key(&j, "replies");
-    json_object_begin(&j);
-    for (int i = 2; i <= 5; i++) {
-        const char *const names[] = {"", "", "2xx", "3xx", "4xx", "5xx"};
-        json_kv_uint(&j, names[i], atomic_load(&n->replies[i]));
-    }
-    json_object_end(&j);
-    json_kv_uint(&j, "bytes_in", atomic_load(&n->bytes_in));
-    json_kv_uint(&j, "bytes_out", atomic_load(&n->bytes_out));
-    json_kv_uint(&j, "commits", atomic_load(&s->commits));
-    json_kv_uint(&j, "committed", atomic_load(&s->committed));
-    json_object_end(&j);
-    json_finish(&j, NULL);
-}
-
-static const struct steps self = {.now = tell_self};
 
 static void tell_openapi(struct server *s, struct exchange *x)
 {

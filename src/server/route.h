@@ -36,6 +36,7 @@ extern const struct steps compare_get;                               /* api_comp
 extern const struct steps session_get, session_post, session_delete; /* api_session.c */
 extern const struct steps app_page, app_script, app_style;           /* app.c */
 extern const struct steps hosts_list, metrics_get, metrics_post;     /* api_metrics.c */
+extern const struct steps otlp_post, live_get, self_get, prom_get;   /* api_otlp.c, stream.c, api_self.c */
 extern const struct steps requests_post, services_list, services_latency, reports_list,
     reports_get;                                                                 /* api_requests.c */
 extern const struct steps jobs_list, jobs_get, jobs_post, jobs_delete;           /* api_jobs.c */

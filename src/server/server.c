@@ -297,6 +297,7 @@ static tare_status open_parts(struct server *s, const char *store, tare_error *e
     if (status == TARE_OK) status = desk_open(&s->writer, &writer, err);
     struct jobs_options jobs = {o->operations, o->runners, store, o->say, o->say_ctx};
     if (status == TARE_OK && o->operations) status = jobs_open(&s->jobs, &jobs, err);
+    if (status == TARE_OK) status = streams_open(&s->streams, s, store, err);
     if (status == TARE_OK) status = loop_open(&s->loop, &loop, err);
     return status;
 }
@@ -350,6 +351,7 @@ tare_status server_login_link(struct server *s, struct buf *out, tare_error *err
 void server_stop(struct server *s)
 {
     jobs_stop(s->jobs); /* who waits for a job is answered */
+    streams_stop(s->streams);
     loop_stop(s->loop);
 }
 
@@ -357,8 +359,10 @@ void server_stop(struct server *s)
 void server_close(struct server *s)
 {
     if (!s) return;
+    if (s->streams) streams_stop(s->streams);
     loop_close(s->loop);
     jobs_stop(s->jobs);
+    streams_close(s->streams);
     desk_close(s->readers);
     desk_close(s->writer);
     jobs_close(s->jobs);

@@ -8,6 +8,7 @@
 #include "server/audit.h"
 #include "server/desk.h"
 #include "server/jobs.h"
+#include "server/stream.h"
 #include "server/loop.h"
 #include "server/rate.h"
 #include "server/login.h"
@@ -44,6 +45,7 @@ struct server {
     struct jobs *jobs;                            /* NULL: nothing is run */
     struct rate_limit limit, failed_auth, listed; /* listed: refusals in the audit */
     struct instant began;
+    struct streams *streams;
     atomic_ullong commits, committed;
     char at_text[INET6_ADDRSTRLEN + 2]; /* the address as Host has it */
 };

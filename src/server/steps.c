@@ -49,6 +49,8 @@ void steps_read(void *ctx, struct store *st, struct exchange *x)
     steps->read(s, st, x);
     if (x->reply.status)
         steps_finish(x);
+    else if (steps->take)
+        steps->take(s, x);
     else
         hand_over(s->writer, x);
 }

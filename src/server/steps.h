@@ -20,6 +20,8 @@ struct steps {
      * steps_finish(). */
     void (*written)(struct server *s, struct store *st, struct exchange *x);
     void (*forget)(struct exchange *x); /* releases x->work */
+    /* In place of `write`, on the reader's thread: the reply comes in pieces, from whoever takes it. */
+    void (*take)(struct server *s, struct exchange *x);
     /* for the OpenAPI document; a test asks what it promises */
     const struct query_word *query; /* the last one has name NULL; NULL: nothing */
     const char *example;            /* of a body, or of a query: "?limit=2" */

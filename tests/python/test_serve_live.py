@@ -206,3 +206,208 @@ def test_they_are_kept_over_a_restart(start):
     again = start()
     push(again, token, sample("load.1m", T0 + 1000, 3), number=2)
     assert ask(again, token, "host=gpu7&name=load.1m&from=%d&to=%d&points=1" % (T0, T0 + 2000))["series"][0]["mean"] == [2]
+
+
+# ---- as they come ----
+
+class Stream:
+    """Events of one viewer."""
+
+    def __init__(self, server, token, query="host=gpu7", **headers):
+        self.client = server.client()
+        self.client.send(request("GET", "/api/v1/live?" + query, token=token, headers=headers))
+        self.head = self.client.reply(head_only=True)
+
+    def event(self):
+        """The next one that is no comment; None: the end."""
+        while True:
+            while b"\n\n" not in self.client.left:
+                more = self.client.sock.recv(65536)
+                if not more:
+                    return None
+                self.client.left += more
+            text, _, self.client.left = self.client.left.partition(b"\n\n")
+            fields = dict(line.split(": ", 1) for line in text.decode().split("\n") if not line.startswith(":"))
+            if "data" in fields:
+                return fields
+
+    def samples(self):
+        event = self.event()
+        assert event["event"] == "samples"
+        return int(event["id"]), [(s["name"], s["label"], s["at"], s["value"]) for s in json.loads(event["data"])["samples"]]
+
+
+def test_samples_are_streamed_as_they_come(server):
+    token = server.token()
+    push(server, token, sample("load.1m", T0, 0))
+    stream, other = Stream(server, token), Stream(server, token)
+    assert stream.head.status == 200 and stream.head.headers["content-type"] == "text/event-stream"
+    assert "content-length" not in stream.head.headers and stream.head.headers["connection"] == "close"
+    push(server, token, sample("load.1m", T0 + 1, 9), host="elsewhere")
+    for number in (2, 3):
+        push(server, token, sample("load.1m", T0 + number, number), sample("gpu.power", T0 + number, 300, "gpu0"), number=number)
+        wanted = [("load.1m", "", T0 + number, number), ("gpu.power", "gpu0", T0 + number, 300)]
+        first, second = stream.samples(), other.samples()
+        assert first == second and first[1] == wanted
+    push(server, token, sample("load.1m", T0 + 4, 4), number=4)
+    push(server, token, sample("load.1m", T0 + 5, 5), number=5)
+    again = Stream(server, token, **{"Last-Event-ID": str(first[0])})  # what it missed comes first
+    assert [again.samples()[1][0][3] for _ in range(2)] == [4, 5]
+    assert server.stop()[0] == 0
+    while again.event():
+        pass
+    assert again.event() is None
+
+
+def test_what_cannot_be_resumed_is_said_to_be_a_gap(server):
+    token = server.token()
+    push(server, token, sample("load.1m", T0, 0))
+    stream = Stream(server, token, **{"Last-Event-ID": "999"})
+    assert stream.event()["event"] == "gap"
+    push(server, token, sample("load.1m", T0, 1), number=2)
+    assert stream.samples()[1] == [("load.1m", "", T0, 1)]
+
+
+def test_viewers_that_are_none(server):
+    nlp, ads = server.token("read,ingest", "--project", "nlp"), server.token("read,ingest", "--project", "ads")
+    push(server, nlp, sample("load.1m", T0, 0))
+    for token, query, status in [(nlp, "", 400), (nlp, "host=other", 404), (ads, "host=gpu7", 404), (nlp, "host=gpu7&project=ads", 404)]:
+        assert server.ask("GET", "/api/v1/live?" + query, token=token).status == status
+    assert server.ask("HEAD", "/api/v1/live?host=gpu7", token=nlp).status == 200
+    assert Stream(server, nlp).head.status == 200
+
+
+def test_a_revoked_token_ends_its_stream(server, command):
+    import subprocess
+    token, short = server.token(), server.token("read")
+    push(server, token, sample("load.1m", T0, 0))
+    stream = Stream(server, short)
+    subprocess.run([command, "token", "revoke", "--data", server.data, short.split("_")[2]], check=True, capture_output=True)
+    assert stream.event() is None
+
+
+def test_viewers_that_leave_or_do_not_read_disturb_nobody(start):
+    """Some are gone, one never reads: it is cut, and the one who reads gets everything in order."""
+    server = start("--rate", 0)
+    token = server.token()
+    push(server, token, sample("load.1m", T0, 0))
+    for _ in range(10):
+        Stream(server, token).client.close()
+    asleep = Stream(server, token)
+    reader = Stream(server, token)
+    many = [sample("x", T0, 1.5, "label of a series %d" % i) for i in range(9000)]
+    stop, seen, number = time.monotonic() + 60, [], 1
+    while server.ask("GET", "/api/v1/self", token=token).json["closed_by_deadline"] == 0:
+        assert time.monotonic() < stop
+        number += 1
+        push(server, token, sample("load.1m", T0 + number, number), *many, number=number)
+        seen.append(reader.samples()[1][0][3])
+    assert seen == list(range(2, number + 1))
+    assert asleep.client.is_closed()
+    assert server.stop()[0] == 0
+
+
+# ---- for Prometheus ----
+
+def parse(text):
+    """Strict: every family has its HELP and TYPE before its lines, together and once; no line twice."""
+    import re
+    name_ = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+    values, families, kind = {}, [], {}
+    assert text.endswith("\n")
+    for line in text.rstrip("\n").split("\n"):
+        if line.startswith("# HELP "):
+            name = re.fullmatch(r"# HELP (%s) .+" % name_, line)[1]
+            assert name not in families
+            families.append(name)
+        elif line.startswith("# TYPE "):
+            name, kind_ = re.fullmatch(r"# TYPE (%s) (counter|gauge)" % name_, line).groups()
+            assert families[-1] == name and (kind_ == "counter") == name.endswith("_total")
+            kind[name] = kind_
+        else:
+            found = re.fullmatch(r'(%s)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*",?)+)\})? (\S+)' % name_, line)
+            assert found and found[1] == families[-1] and families[-1] in kind and not (found[2] or "").endswith(","), line
+            assert (found[1], found[2]) not in values, line
+            values[found[1], found[2]] = float(found[3])
+    return values
+
+
+def test_prometheus_sees_the_server_and_the_latest_of_its_hosts(server):
+    nlp, ads, all_of_them = server.token("read,ingest", "--project", "nlp"), server.token("read,ingest", "--project", "ads"), server.token()
+    now = int(time.time() * 1000)
+    push(server, nlp, sample("load.1m", now - 1000, 1), sample("load.1m", now, 2), sample("cpu.busy", now, 5, 'a"b\\c'), sample("app.queue", now, 3), host="a")
+    push(server, nlp, sample("load.1m", now - 500, 7), sample("memory.total", now - 3_000_000, 7), host="a", number=2)  # older than the latest; too old
+    push(server, ads, sample("load.1m", now, 4), host="a")
+    push(server, ads, sample("load.1m", now - 3_000_000, 4), host="old")
+    got = server.ask("GET", "/metrics", token=all_of_them)
+    assert got.status == 200 and got.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    values = parse(got.body.decode())
+    loads = {labels: v for (name, labels), v in values.items() if name == "tare_load_1m"}
+    assert loads == {'host="a",project="nlp"': 2, 'host="a",project="ads"': 4}
+    assert values["tare_cpu_busy_seconds_total", 'host="a",project="nlp",cpu="a\\"b\\\\c"'] == 5
+    assert not any("memory_total" in name or "queue" in name for name, _ in values)
+    heard = [labels for name, labels in values if name == "tare_host_heard_timestamp_seconds"]
+    assert len(heard) == 3 and values["tare_server_requests_total", None] >= 4 and values["tare_server_replies_total", 'code="2xx"'] >= 4
+    mine = parse(server.ask("GET", "/metrics", token=nlp).body.decode())
+    assert not any("ads" in (labels or "") or "old" in (labels or "") for _, labels in mine)
+    same = server.ask("GET", "/api/v1/self", token=nlp).json
+    assert {"tare_server_%s" % k for k in same if k not in ("version", "uptime_s", "replies")} <= {n.removesuffix("_total") for n, _ in mine}
+
+
+# ---- OTLP ----
+
+def otlp_point(value, at=T0, **attributes):
+    point = {"timeUnixNano": str(at * 1_000_000), "attributes": [{"key": k, "value": v} for k, v in attributes.items()]}
+    return {**point, **({"asInt": str(value)} if isinstance(value, int) else {"asDouble": value})}
+
+
+def otlp(*metrics, **resource):
+    attributes = [{"key": k.replace("_", "."), "value": {"stringValue": v}} for k, v in resource.items()]
+    return json.dumps({"resourceMetrics": [{"scopeMetrics": [{"scope": {"name": "x"}, "metrics": list(metrics)}], "resource": {"attributes": attributes}}]}).encode()
+
+
+def test_otlp_gauges_and_sums_are_kept(server):
+    token = server.token()
+    cumulative = {"aggregationTemporality": 2, "isMonotonic": True}
+    body = otlp({"name": "system.cpu.time", "unit": "s", "sum": {**cumulative, "dataPoints": [
+                    otlp_point(1.5, state={"stringValue": "idle"}, cpu={"intValue": "0"}), otlp_point(3.5, T0 + 1000, cpu={"intValue": "0"}, state={"stringValue": "idle"})]}},
+                {"name": "queue.length", "gauge": {"dataPoints": [otlp_point(7), {**otlp_point(9, T0 + 1000), "flags": 1}]}},
+                {"name": "queue.limit", "sum": {"aggregationTemporality": "AGGREGATION_TEMPORALITY_CUMULATIVE", "dataPoints": [otlp_point(100)]}},
+                host_name="gpu7", service_name="ads")
+    for _ in range(2):  # the same request again counts once
+        got = server.ask("POST", "/v1/metrics", token=token, body=body)
+        assert got.status == 200 and got.json == {}, got.body
+    names = ask(server, token, "host=gpu7")["metrics"]
+    assert [(m["name"], m["label"], m["unit"], m["kind"]) for m in names] == [
+        ("queue.length", "service.name=ads", None, "gauge"), ("queue.limit", "service.name=ads", None, "gauge"),
+        ("system.cpu.time", "service.name=ads,cpu=0,state=idle", "s", "counter")]
+    when = "&from=%d&to=%d&points=2" % (T0, T0 + 2000)
+    assert ask(server, token, "host=gpu7&name=system.cpu.time" + when)["series"][0]["mean"] == [2]
+    assert ask(server, token, "host=gpu7&name=queue.length" + when)["series"][0]["n"] == [1]  # no value is a gap
+    assert server.ask("GET", "/api/v1/hosts", token=token).json["hosts"][0]["about"] == {"host.name": "gpu7", "service.name": "ads"}
+
+
+def test_what_otlp_cannot_keep_is_counted_and_the_rest_is_kept(server):
+    token = server.token()
+    body = otlp({"name": "h", "histogram": {"dataPoints": [{}, {}]}}, {"name": "d", "sum": {"aggregationTemporality": 1, "dataPoints": [otlp_point(1)]}},
+                {"name": "bad name", "gauge": {"dataPoints": [otlp_point(1)]}}, {"name": "good", "gauge": {"dataPoints": [otlp_point(1), {"asInt": "1"}, {"timeUnixNano": "1", "asInt": "x"}]}},
+                service_name="ads")
+    got = server.ask("POST", "/v1/metrics", token=token, body=body)
+    assert got.status == 200 and got.json["partialSuccess"]["rejectedDataPoints"] == "6" and "only gauges" in got.json["partialSuccess"]["errorMessage"]
+    assert [(m["name"], m["label"]) for m in ask(server, token, "host=ads")["metrics"]] == [("good", "")]
+    nameless = server.ask("POST", "/v1/metrics", token=token, body=otlp({"name": "x", "gauge": {"dataPoints": [otlp_point(1)]}}))
+    assert nameless.json["partialSuccess"]["rejectedDataPoints"] == "1" and "host.name" in nameless.json["partialSuccess"]["errorMessage"]
+    ahead = server.ask("POST", "/v1/metrics", token=token, body=otlp({"name": "x", "gauge": {"dataPoints": [otlp_point(1, T0 * 2)]}}, host_name="a"))
+    assert ahead.json["partialSuccess"]["rejectedDataPoints"] == "1" and "ahead" in ahead.json["partialSuccess"]["errorMessage"]
+
+
+@pytest.mark.parametrize("body, said", [(b"", "line"), (b"[]", "resourceMetrics"), (b"{}", "resourceMetrics"), (b'{"resourceMetrics":{}}', "must be a list"), (b"{", "line 1")])
+def test_requests_that_are_no_otlp(server, body, said):
+    got = server.ask("POST", "/v1/metrics", token=server.token(), body=body)
+    assert got.status == 400 and said in got.json["detail"], got.body
+
+
+def test_otlp_of_other_encodings_is_refused(server):
+    token = server.token()
+    assert server.ask("POST", "/v1/metrics", token=token, body=b"\x0a\x00", headers={"Content-Type": "application/x-protobuf"}).status == 415
+    assert server.ask("POST", "/v1/metrics", token=token, body=b'{"resourceMetrics":[]}').json == {}

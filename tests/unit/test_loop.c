@@ -22,8 +22,33 @@ static struct {
     pthread_cond_t change;
     struct exchange *waiting;
     unsigned n_waiting;
+    unsigned n_forgotten; /* replies in pieces that came to their end */
     bool open, ended;
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
+
+enum { PIECES = 5 };
+
+static void wait_at_gate(struct exchange *x)
+{
+    x->next = gate.waiting;
+    gate.waiting = x;
+    gate.n_waiting++;
+    pthread_cond_broadcast(&gate.change);
+}
+
+/* A piece was sent, or the client is gone. */
+static void piece_sent(struct exchange *x, bool held)
+{
+    pthread_mutex_lock(&gate.lock);
+    if (held) {
+        wait_at_gate(x);
+    } else {
+        free(x->work);
+        gate.n_forgotten++;
+        pthread_cond_broadcast(&gate.change);
+    }
+    pthread_mutex_unlock(&gate.lock);
+}
 
 static void *keeper(void *ctx)
 {
@@ -35,6 +60,7 @@ static void *keeper(void *ctx)
             x->reply.status = 200;
             x->reply.type = "text/plain";
             buf_printf(&x->reply.body, "held %s", x->head.query);
+            if (x->more) x->last = ++*(unsigned *)x->work == PIECES;
             exchange_finish(x);
         }
         if (!gate.ended || gate.waiting) pthread_cond_wait(&gate.change, &gate.lock);
@@ -52,13 +78,14 @@ static void admit(void *ctx, struct exchange *x)
 static void handle(void *ctx, struct exchange *x)
 {
     (void)ctx;
-    if (strcmp(x->head.path, "/held") == 0) {
+    if (strcmp(x->head.path, "/pieces") == 0) {
+        x->work = calloc(1, sizeof(unsigned));
+        x->more = piece_sent;
+    }
+    if (strcmp(x->head.path, "/held") == 0 || x->more) {
         exchange_hold(x);
         pthread_mutex_lock(&gate.lock);
-        x->next = gate.waiting;
-        gate.waiting = x;
-        gate.n_waiting++;
-        pthread_cond_broadcast(&gate.change);
+        wait_at_gate(x);
         pthread_mutex_unlock(&gate.lock);
         return;
     }
@@ -183,6 +210,61 @@ static void clients_that_leave(void **state)
     (void)state;
 }
 
+/* Half of them leave before the first piece; the others get all, without a length, until the end; each is told of. */
+static void replies_in_pieces(void **state)
+{
+    enum { N = 100 };
+    int fds[N];
+    char text[4096];
+    struct linger at_once = {1, 0};
+    start((struct loop_times)LOOP_TIMES);
+    gate.n_forgotten = 0;
+    for (int i = 0; i < N; i++) {
+        fds[i] = dial();
+        say(fds[i], ASK("/pieces?p") ASK("/never")); /* what is sent behind it is never read */
+    }
+    wait_for_held(N);
+    for (int i = 0; i < N; i += 2) {
+        setsockopt(fds[i], SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+        close(fds[i]);
+    }
+    open_gate(true, false);
+    for (int i = 1; i < N; i += 2) {
+        hear(fds[i], text, sizeof text);
+        assert_null(strstr(text, "Content-Length"));
+        const char *body = strstr(text, "\r\n\r\n");
+        assert_non_null(body);
+        assert_string_equal(body + 4, "held pheld pheld pheld pheld p");
+    }
+    pthread_mutex_lock(&gate.lock);
+    while (gate.n_forgotten < N) pthread_cond_wait(&gate.change, &gate.lock);
+    pthread_mutex_unlock(&gate.lock);
+    finish();
+    (void)state;
+}
+
+/* The loop ends while a piece is on its way: it is the last. */
+static void the_end_ends_replies_in_pieces(void **state)
+{
+    char text[4096];
+    pthread_t stopping;
+    start((struct loop_times)LOOP_TIMES);
+    int fd = dial(), idle = dial();
+    say(fd, ASK("/pieces?p"));
+    wait_for_held(1);
+    assert_int_equal(pthread_create(&stopping, NULL, (void *(*)(void *))(void (*)(void))loop_stop, loop), 0);
+    hear(idle, text, sizeof text);
+    open_gate(true, false);
+    hear(fd, text, sizeof text);
+    assert_non_null(strstr(text, "held p"));
+    pthread_join(stopping, NULL);
+    loop_close(loop);
+    open_gate(true, true);
+    pthread_join(keeping, NULL);
+    assert_int_equal(mem_live_blocks(), 0);
+    (void)state;
+}
+
 static void the_end_waits_for_held_replies(void **state)
 {
     enum { N = 50 };
@@ -274,6 +356,7 @@ int main(void)
     const struct CMUnitTest with[] = {
         cmocka_unit_test(addresses),          cmocka_unit_test(replies_keep_their_order),
         cmocka_unit_test(clients_that_leave), cmocka_unit_test(the_end_waits_for_held_replies),
+        cmocka_unit_test(replies_in_pieces),  cmocka_unit_test(the_end_ends_replies_in_pieces),
         cmocka_unit_test(deadlines), cmocka_unit_test(idle_connections_end),
     };
     const struct CMUnitTest without[] = {cmocka_unit_test(addresses)};

@@ -466,3 +466,36 @@ test("by keyboard: pages, help, and the way to the content", async () => {
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
   });
 });
+
+// ---- hosts ----
+
+test("a host is shown as it works: what was kept, then what comes, and the address shows the same again", async () => {
+  const ingest = server.token("ingest");
+  let number = 0;
+  const push = async (...samples) => {
+    const body = JSON.stringify({ batch: `b${number++}`, host: "gpu7", about: { os: "Debian" }, samples });
+    const headers = { Authorization: `Bearer ${ingest}`, "Content-Type": "application/json" };
+    const got = await fetch(`${server.url}/api/v1/metrics`, { method: "POST", headers, body });
+    assert.equal(got.status, 201, await got.text());
+  };
+  const at = Date.now();
+  await push({ name: "load.1m", at: at - 60_000, value: 2 }, { name: "load.1m", at: at - 8000, value: 3 });
+  await push({ name: "gpu.power", label: "gpu0", at: at - 8000, value: 250 }, { name: "app.queue", at: at - 8000, value: 1 });
+  await withView("page=hosts", async (page) => {
+    await page.getByRole("link", { name: "gpu7" }).click();
+    const newest = (text) => page.locator("#summary-live-load-1m", { hasText: text });
+    await newest("Newest: 3").waitFor();
+    await page.getByText("Live: drawn anew").waitFor();
+    assert.equal(await page.locator(".plot").count(), 2); // what is looked at first
+    await push({ name: "load.1m", at: Date.now(), value: 7 });
+    await newest("Newest: 7").waitFor(); // nobody asked for it
+    await page.locator(".pick select").first().selectOption("app.queue");
+    await page.locator("#summary-live-app-queue").waitFor();
+    assert.match(page.url(), /metric=app\.queue/);
+    assert.deepEqual(await violations(page), []);
+    await page.reload();
+    await page.locator("#summary-live-app-queue").waitFor();
+    await page.setViewportSize({ width: 375, height: 700 });
+    assert.ok((await overflow(page)) <= 0);
+  });
+});

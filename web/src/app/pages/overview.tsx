@@ -88,7 +88,8 @@ export function hostsGrid(h: Hosts): Grid {
   };
 }
 
-function HostList() {
+/** Hosts that send metrics; each leads to its page. */
+export function HostList() {
   const hosts = useAnswer<Hosts>("/api/v1/hosts", EVERY_S);
   return (
     <section>
@@ -96,7 +97,15 @@ function HostList() {
       <Loaded of={hosts}>
         {(h) =>
           h.hosts.length ? (
-            <Table grid={hostsGrid(h)} caption="Hosts that send metrics" />
+            <Table
+              grid={hostsGrid(h)}
+              caption="Hosts that send metrics"
+              action={{
+                column: 0,
+                title: (cells) => `Watch ${cells[0]}`,
+                href: ([host, project]) => linkTo("hosts", { host: String(host), project: project ? String(project) : undefined }),
+              }}
+            />
           ) : (
             <p class="empty">
               No host sends metrics. <code>POST /api/v1/metrics</code> takes them.
