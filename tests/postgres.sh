@@ -17,5 +17,6 @@ fi
 cd /
 [ -e "$dir/data/PG_VERSION" ] || $as "$bin/initdb" -D "$dir/data" -U postgres -A trust -E UTF8 --locale=C.UTF-8 --no-sync >"$dir/initdb.log"
 set -- -D "$dir/data" -k "$dir" -c listen_addresses= -c max_connections=40 -c shared_buffers=16MB $(printf ' -c %s' "$@" | sed 's/ -c $//')
+# The second one, because a change of user takes the wish back that it dies with its parent.
 # shellcheck disable=SC2086
-exec ${as:-setpriv} --pdeathsig KILL "$bin/postgres" "$@" >>"$dir/postgres.log" 2>&1
+exec $as setpriv --pdeathsig KILL "$bin/postgres" "$@" >>"$dir/postgres.log" 2>&1
