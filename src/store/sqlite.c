@@ -69,6 +69,7 @@ static const char version_3[] =
     /* What servers were told of requests: tallies by series and time, and which batches they came from. */
     "CREATE TABLE request_batch(project TEXT NOT NULL, id TEXT NOT NULL, digest BLOB NOT NULL,"
     " received_ms INTEGER NOT NULL, PRIMARY KEY(project, id)) WITHOUT ROWID;"
+    "CREATE INDEX request_batch_by_time ON request_batch(received_ms);"
     "CREATE TABLE request_route(id INTEGER PRIMARY KEY, project TEXT NOT NULL, service TEXT NOT NULL,"
     " route TEXT NOT NULL, host TEXT NOT NULL, first_ms INTEGER NOT NULL, last_ms INTEGER NOT NULL,"
     " UNIQUE(project, service, route, host));"
@@ -218,6 +219,8 @@ const char *const db_statements[DB_N] = {
     [DB_PUT_SLOT] = "INSERT INTO request_slot(series, width_ms, at_ms, seal_ms, tally)"
                     " VALUES(?1, ?2, ?3, ?4, ?5)"
                     " ON CONFLICT(series, width_ms, at_ms, seal_ms) DO UPDATE SET tally = excluded.tally",
+    [DB_DROP_SLOTS] = "DELETE FROM request_slot WHERE series = ?1 AND width_ms = ?2 AND at_ms < ?3",
+    [DB_DROP_REQUESTS] = "DELETE FROM request_batch WHERE received_ms < ?1",
     [DB_SLOTS] = "SELECT route, host, at_ms, seal_ms, tally FROM request_route JOIN request_slot"
                  " ON request_slot.series = request_route.id WHERE project = ?1 AND service = ?2"
                  " AND ((?3 IS NULL AND route <> '') OR route = ?3)"
@@ -783,6 +786,8 @@ const struct store_ops store_sqlite = {
     .requests_batch = db_requests_batch,
     .slot_get = db_slot_get,
     .slot_put = db_slot_put,
+    .slots_drop = db_slots_drop,
+    .requests_drop = db_requests_drop,
     .slots = db_slots,
     .services = db_services,
     .job_add = db_job_add,

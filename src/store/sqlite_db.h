@@ -72,6 +72,8 @@ enum db_sql {
     DB_TOUCH_ROUTE,
     DB_GET_SLOT,
     DB_PUT_SLOT,
+    DB_DROP_SLOTS,
+    DB_DROP_REQUESTS,
     DB_SLOTS,
     DB_SERVICES,
     DB_ADD_JOB,
@@ -158,15 +160,13 @@ tare_status db_chunks(struct store *s, const struct store_chunk_query *q, store_
                       tare_error *err);
 tare_status db_chunk_newest(struct store *s, int64_t *seq, tare_error *err);
 /* sqlite_requests.c */
-tare_status db_requests_batch(struct store *s, const struct store_sent *b, enum store_kept *was,
-                              tare_error *err);
-tare_status db_slot_get(struct store *s, const struct store_slot *at, struct buf *tally, tare_error *err);
-tare_status db_slot_put(struct store *s, const struct store_slot *at, const struct store_body *tally,
-                        tare_error *err);
-tare_status db_slots(struct store *s, const struct store_slots *which, store_slot_fn *fn, void *ctx,
-                     tare_error *err);
-tare_status db_services(struct store *s, const char *project, store_service_fn *fn, void *ctx,
-                        tare_error *err);
+store_sent_op db_requests_batch;
+store_sent_drop_op db_requests_drop;
+store_slot_get_op db_slot_get;
+store_slot_put_op db_slot_put;
+store_slots_drop_op db_slots_drop;
+store_slots_op db_slots;
+store_services_op db_services;
 /* sqlite_job.c */
 tare_status db_job_add(struct store *s, const struct store_job *job, tare_error *err);
 tare_status db_job_change(struct store *s, const struct store_job *job, tare_error *err);

@@ -109,6 +109,31 @@ tare_status db_slot_put(struct store *base, const struct store_slot *at, const s
     return db_step(s, q, "adding requests", err);
 }
 
+tare_status db_slots_drop(struct store *base, const struct store_slot *like, int64_t before_ms,
+                          tare_error *err)
+{
+    struct db_store *s = db_of(base);
+    struct db_stmt *q = NULL;
+    int64_t series = 0;
+    tare_status status = find_route(s, like, &series, err);
+    if (status == TARE_OK) status = db_get(s, DB_DROP_SLOTS, &q, err);
+    if (status != TARE_OK) return status;
+    db_int(q, 1, series);
+    db_int(q, 2, like->width_ms);
+    db_int(q, 3, before_ms);
+    return db_step(s, q, "removing old requests", err);
+}
+
+tare_status db_requests_drop(struct store *base, int64_t before_ms, tare_error *err)
+{
+    struct db_store *s = db_of(base);
+    struct db_stmt *q = NULL;
+    tare_status status = db_get(s, DB_DROP_REQUESTS, &q, err);
+    if (status != TARE_OK) return status;
+    db_int(q, 1, before_ms);
+    return db_step(s, q, "removing old ids of batches", err);
+}
+
 tare_status db_slots(struct store *base, const struct store_slots *which, store_slot_fn *fn, void *ctx,
                      tare_error *err)
 {

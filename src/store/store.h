@@ -175,18 +175,14 @@ struct store_ops {
     tare_status (*audit_add)(struct store *s, const struct store_audit *entry, tare_error *err);
     tare_status (*audits)(struct store *s, const struct store_audit_filter *f, store_audit_fn *fn, void *ctx,
                           tare_error *err);
-    /* ---- requests (store_slots.h) ---- */
-    /* Keep the batch's id, unless it is there. */
-    tare_status (*requests_batch)(struct store *s, const struct store_sent *b, enum store_kept *was,
-                                  tare_error *err);
-    tare_status (*slot_get)(struct store *s, const struct store_slot *at, struct buf *tally,
-                            tare_error *err); /* none: nothing is added */
-    tare_status (*slot_put)(struct store *s, const struct store_slot *at, const struct store_body *tally,
-                            tare_error *err);
-    tare_status (*slots)(struct store *s, const struct store_slots *which, store_slot_fn *fn, void *ctx,
-                         tare_error *err); /* texts and bytes hold until fn returns */
-    tare_status (*services)(struct store *s, const char *project, store_service_fn *fn, void *ctx,
-                            tare_error *err); /* by name; project NULL: of all */
+    /* ---- requests: store_slots.h says what each does ---- */
+    store_sent_op *requests_batch;
+    store_slot_get_op *slot_get;
+    store_slot_put_op *slot_put;
+    store_slots_drop_op *slots_drop;
+    store_sent_drop_op *requests_drop;
+    store_slots_op *slots;
+    store_services_op *services;
     /* jobs: `job_change` sets state, record and times of the one with this id */
     tare_status (*job_add)(struct store *s, const struct store_job *job, tare_error *err);
     tare_status (*job_change)(struct store *s, const struct store_job *job, tare_error *err);

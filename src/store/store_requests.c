@@ -18,6 +18,18 @@ static int64_t seal_of(int64_t hour_ms, int64_t received_ms)
     return received_ms < first ? first : (received_ms / SEAL_MS + 1) * SEAL_MS;
 }
 
+#define DAY_MS (24 * (int64_t)STORE_HOUR_MS)
+enum { ID_DAYS = 7 }; /* how long a batch that is sent again is known */
+
+/* How long slots stay: two days of 10 s, a month of minutes and of the hours of each host, two years of what all hosts
+ * did and of who was heard, without which there is no report. */
+static int64_t days_of(const struct store_slot *at)
+{
+    if (at->width_ms == STORE_SLOT_MS) return 2;
+    if (at->width_ms == STORE_MINUTE_MS) return 30;
+    return *at->host && *at->route ? 30 : 731;
+}
+
 struct change {
     struct store_slot at;
     struct buf tally;
@@ -98,6 +110,13 @@ static tare_status add_presence(struct store *s, struct changes *all, tare_error
     return add_to_slot(s, all, &at, &t, err);
 }
 
+/* What is too old goes with each batch, of its own series: a step of the index where nothing is. By the server's clock,
+ * since that of a host may be years ahead. */
+static tare_status drop_old(struct store *s, const struct store_slot *at, int64_t now_ms, tare_error *err)
+{
+    return s->ops->slots_drop(s, at, now_ms - days_of(at) * DAY_MS, err);
+}
+
 /* All sums are made before the first is written: what does not fit leaves the transaction around it as it was. */
 tare_status store_add_requests(struct store *s, const struct requests *r, const struct store_sent *b,
                                enum store_kept *was, tare_error *err)
@@ -109,7 +128,9 @@ tare_status store_add_requests(struct store *s, const struct requests *r, const 
     for (size_t i = 0; i < all.list.n && status == TARE_OK && *was == STORE_NEW; i++) {
         struct change *c = &all.list.items[i];
         status = s->ops->slot_put(s, &c->at, &(struct store_body){c->tally.data, c->tally.len}, err);
+        if (status == TARE_OK) status = drop_old(s, &c->at, b->received_ms, err);
     }
+    if (status == TARE_OK) status = s->ops->requests_drop(s, b->received_ms - ID_DAYS * DAY_MS, err);
     for (size_t i = 0; i < all.list.n; i++) buf_release(&all.list.items[i].tally);
     vec_release(&all.list);
     return status;

@@ -47,6 +47,29 @@ typedef tare_status store_slot_fn(void *ctx, const struct store_slot *slot, cons
                                   tare_error *err);
 typedef tare_status store_service_fn(void *ctx, const struct store_service *service, tare_error *err);
 
+/* ---- what a backend does ---- */
+
+struct buf;
+/* Keep the batch's id, unless it is there. */
+typedef tare_status store_sent_op(struct store *s, const struct store_sent *b, enum store_kept *was,
+                                  tare_error *err);
+/* The ids of batches that were received before. */
+typedef tare_status store_sent_drop_op(struct store *s, int64_t before_ms, tare_error *err);
+/* None: nothing is added. */
+typedef tare_status store_slot_get_op(struct store *s, const struct store_slot *at, struct buf *tally,
+                                      tare_error *err);
+typedef tare_status store_slot_put_op(struct store *s, const struct store_slot *at,
+                                      const struct store_body *tally, tare_error *err);
+/* Slots of the same series and width that began before. */
+typedef tare_status store_slots_drop_op(struct store *s, const struct store_slot *like, int64_t before_ms,
+                                        tare_error *err);
+/* Texts and bytes hold until fn returns. */
+typedef tare_status store_slots_op(struct store *s, const struct store_slots *which, store_slot_fn *fn,
+                                   void *ctx, tare_error *err);
+/* By name; project NULL: of all. */
+typedef tare_status store_services_op(struct store *s, const char *project, store_service_fn *fn, void *ctx,
+                                      tare_error *err);
+
 /* Keep what a batch says, in the slots of its time; within a transaction of the caller. STORE_SAME and STORE_OTHER
  * change nothing. TARE_INVALID: it does not fit to what is there, and nothing was changed. */
 tare_status store_add_requests(struct store *s, const struct requests *r, const struct store_sent *b,

@@ -5,11 +5,13 @@ import json
 import os
 import subprocess
 import threading
+import time
 
 import pytest
 
 from postgres import Postgres, binaries
 from served import command, document, eventually, id_of, start  # noqa: F401
+from test_serve_requests import MS, batch, route, send, total
 
 
 @pytest.fixture(scope="module")
@@ -148,3 +150,23 @@ def test_a_database_that_comes_back(start, pg, db, document):
         eventually(lambda: server.ask("GET", "/api/v1/runs/" + id_of(document(n)), token=token).body == document(n))
     assert pg.sql("SELECT count(*) FROM run", db) == "2"
     assert "the connection was lost" in server.stop()[1]
+
+
+def test_two_servers_add_to_the_same_slots(start, pg, db):
+    """Requests of one service by both at once, some of them twice: every one counts, and counts once."""
+    servers = [start("--db", pg.url(db), "--rate", 0), start("--db", pg.url(db), "--rate", 0)]
+    token, now, answers = servers[0].token(), int(time.time() * 1000) - 30_000, []
+
+    def post(k):
+        for i in range(10):
+            one = batch(now, [route("/a", [MS * (i + 1)] * 4, errors=1), route("/b", [MS])], host="web-%d" % k)
+            answers.append([send(servers[(k + i + again) % 2], token, one).status for again in range(2)])
+
+    threads = [threading.Thread(target=post, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert answers == [[201, 200]] * 40
+    got = total(servers[1], token, "from=-10m")["total"]
+    assert (got["requests"], got["errors"], got["slo"][0]["within"]) == (40 * 6, 40, 40 * 5)

@@ -323,10 +323,13 @@ def test_a_question_that_is_wrong(server, token, query, says):
 
 
 def test_times_as_people_write_them(server, token):
-    assert send(server, token, batch(1_794_837_600_000, [route("/a", [MS])])).status == 201
-    got = total(server, token, "from=2026-11-16T14:00:00Z&to=2026-11-16T14:00:59Z")
-    assert got["total"]["requests"] == 1 and (got["total"]["from_ms"], got["total"]["to_ms"]) == (1_794_837_600_000, 1_794_837_660_000)
-    assert total(server, token, "from=2026-11-16T14:00:10Z&to=2026-11-16T14:00:59Z&step=10s")["total"]["requests"] == 0
+    base = (int(time.time()) - 3600) // 60 * 60
+    said = lambda s: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(s))
+    assert said(1_794_837_600) == "2026-11-16T14:00:00Z"
+    assert send(server, token, batch(base * 1000, [route("/a", [MS])])).status == 201
+    got = total(server, token, f"from={said(base)}&to={said(base + 59)}&step=1m")
+    assert got["total"]["requests"] == 1 and (got["total"]["from_ms"], got["total"]["to_ms"]) == (base * 1000, base * 1000 + 60_000)
+    assert total(server, token, f"from={said(base + 10)}&to={said(base + 59)}&step=10s")["total"]["requests"] == 0
 
 
 def test_the_answer_is_what_the_schema_says(server, token, root):

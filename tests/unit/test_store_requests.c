@@ -125,6 +125,42 @@ static void a_batch_is_kept_once(void **state)
     }
 }
 
+/* By the server's clock, with each batch of the same series. */
+static void what_is_too_old_goes(void **state)
+{
+    static const struct {
+        int64_t day;
+        size_t ten, minutes, of_host, of_all, heard;
+    } rows[] = {{0, 1, 1, 1, 1, 1},
+                {1, 2, 2, 2, 2, 2},
+                {3, 1, 3, 3, 3, 3},
+                {32, 1, 2, 2, 4, 4},
+                {800, 1, 1, 1, 1, 1}};
+    (void)state;
+    FOR_EACH_BACKEND(i)
+    {
+        struct store *s = open_with(backends[i]);
+        for (unsigned k = 0; k < sizeof rows / sizeof *rows; k++) {
+            int64_t at = BASE + rows[k].day * 24 * HOUR;
+            assert_int_equal(keep(s, k, "x", at, at + 10000), STORE_NEW);
+            struct store_slots q = {.route = "/a", .host = "", .width_ms = STORE_SLOT_MS};
+            assert_int_equal(look(s, q).n, rows[k].ten);
+            q.width_ms = STORE_MINUTE_MS;
+            assert_int_equal(look(s, q).n, rows[k].minutes);
+            q.width_ms = STORE_HOUR_MS;
+            assert_int_equal(look(s, q).n, rows[k].of_all);
+            q.host = NULL;
+            assert_int_equal(look(s, q).n, rows[k].of_host);
+            q.route = "";
+            assert_int_equal(look(s, q).n, rows[k].heard);
+        }
+        assert_int_equal(keep(s, 0, "x", BASE, BASE + 800 * 24 * HOUR),
+                         STORE_NEW); /* so old an id is not known */
+        s->ops->close(s);
+        unlink(path);
+    }
+}
+
 /* Sealed five minutes after the hour; then every five minutes. */
 static void late_batches_have_seals_of_their_own(void **state)
 {
@@ -236,6 +272,7 @@ int main(void)
         cmocka_unit_test(test_postgresql_is_here),
         cmocka_unit_test(slots_of_every_width),
         cmocka_unit_test(a_batch_is_kept_once),
+        cmocka_unit_test(what_is_too_old_goes),
         cmocka_unit_test(late_batches_have_seals_of_their_own),
         cmocka_unit_test(what_failed_left_nothing),
         cmocka_unit_test(services_are_listed),
