@@ -121,7 +121,7 @@ static tare_status add_word(struct reading *r, struct words *w, const char *word
 
 static tare_status words_of(struct reading *r, enum pull_token t, struct words *out)
 {
-    const char *word;
+    const char *word = NULL;
     tare_status s = t == PULL_ARRAY ? next(r, &t) : refuse(r, "expected a list of texts");
     while (s == TARE_OK && t != PULL_ARRAY_END) {
         s = text_of(r, t, &word);
@@ -181,7 +181,7 @@ static tare_status param_default(struct reading *r, enum pull_token t, void *to)
     const char *text = NULL;
     tare_status s = TARE_OK;
     if (t == PULL_STRING && (s = text_of(r, t, &text)) == TARE_OK) {
-        if (strpbrk(text, "\"\\")) return refuse(r, "a default has no quotes");
+        if (text && strpbrk(text, "\"\\")) return refuse(r, "a default has no quotes");
         p->fallback = arena_printf(&r->out->arena, "\"%s\"", text);
     } else if (t == PULL_NUMBER) {
         p->fallback = arena_str(&r->out->arena, r->p.text.data);
