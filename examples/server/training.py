@@ -17,6 +17,8 @@ def make_step(config):
     """One training step of a small language model; the real one is made from the model's files."""
     import torch
 
+    torch.set_num_threads(1)  # steps are tried in forked children, where a pool of threads would be missing
+
     model = torch.nn.Sequential(torch.nn.Embedding(VOCABULARY, 16), torch.nn.Linear(16, 64))
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.get("learning_rate", 5e-5))
 

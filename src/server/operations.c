@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyze/watch/alert.h"
 #include "core/json_pull.h"
 #include "core/mem.h"
 #include "core/str.h"
@@ -451,6 +452,45 @@ static tare_status top_limits(struct reading *r, enum pull_token t, void *to)
     return read_object(r, t, keys, to);
 }
 
+static tare_status alert_rules_of(struct reading *r, enum pull_token t, void *to)
+{
+    struct words *rules = &r->out->alert_rules;
+    (void)to;
+    tare_status s = words_of(r, t, rules);
+    for (size_t i = 0; s == TARE_OK && i < rules->n; i++) {
+        struct alert_rule rule;
+        tare_error why = TARE_ERROR_INIT;
+        if (alert_parse(&rule, rules->at[i], &why) != TARE_OK) s = refuse(r, "%.300s", why.text);
+    }
+    return s;
+}
+
+static tare_status alert_webhook_of(struct reading *r, enum pull_token t, void *to)
+{
+    const char **url = &r->out->alert_webhook;
+    (void)to;
+    tare_status s = text_of(r, t, url);
+    if (s == TARE_OK &&
+        ((strncmp(*url, "http://", 7) != 0 && strncmp(*url, "https://", 8) != 0) || strpbrk(*url, "\r\n")))
+        s = refuse(r, "expected a URL of the kind https://host/path");
+    return s;
+}
+
+static tare_status alert_command_of(struct reading *r, enum pull_token t, void *to)
+{
+    (void)to;
+    return text_of(r, t, &r->out->alert_command);
+}
+
+static tare_status top_alerts(struct reading *r, enum pull_token t, void *to)
+{
+    static const struct key keys[] = {{"rules", alert_rules_of},
+                                      {"webhook", alert_webhook_of},
+                                      {"command", alert_command_of},
+                                      {NULL, NULL}};
+    return read_object(r, t, keys, to);
+}
+
 struct bytes {
     const char *at;
     size_t left;
@@ -470,7 +510,8 @@ static tare_status give_bytes(void *ctx, void *to, size_t room, size_t *n, tare_
 static tare_status read_file(struct reading *r)
 {
     static const struct key keys[] = {
-        {"schema", top_schema}, {"limits", top_limits}, {"operations", top_operations}, {NULL, NULL}};
+        {"schema", top_schema}, {"limits", top_limits}, {"operations", top_operations}, {"alerts", top_alerts},
+        {NULL, NULL}};
     bool schema = false;
     enum pull_token t;
     tare_status s = next(r, &t);

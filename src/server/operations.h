@@ -73,7 +73,9 @@ struct operations {
     struct operation *at;
     size_t n;
     uint64_t at_once, queue, per_token, wait_s;
-    uint64_t uid; /* whom it runs as where the server is root */
+    uint64_t uid;                              /* whom it runs as where the server is root */
+    struct words alert_rules;                  /* alert.h */
+    const char *alert_webhook, *alert_command; /* who is told; NULL: nobody */
 };
 #define OPERATIONS_INIT \
     {.arena = ARENA_INIT, .at_once = 1, .queue = 16, .per_token = 4, .wait_s = 30, .uid = 65534}

@@ -61,6 +61,7 @@ const struct route route_table[] = {
      "profiles an operation by name"},
     {METHOD_GET,  "/finetuning/performance-report", SCOPE_READ, 0, RATE_READ,  &finetuning_report,
      "what the jobs found"},
+    {METHOD_GET,  "/api/v1/alerts",    SCOPE_READ,   0,            RATE_READ,  &alerts_list, "rules and their states"},
     {METHOD_OTHER, NULL, 0, 0, RATE_NONE, NULL, NULL},
 };
 /* clang-format on */

@@ -298,6 +298,9 @@ static tare_status open_parts(struct server *s, const char *store, tare_error *e
     struct jobs_options jobs = {o->operations, o->runners, store, o->say, o->say_ctx};
     if (status == TARE_OK && o->operations) status = jobs_open(&s->jobs, &jobs, err);
     if (status == TARE_OK) status = streams_open(&s->streams, s, store, err);
+    struct alarms_options alarms = {o->operations, store, o->say, o->say_ctx};
+    if (status == TARE_OK && o->operations && o->operations->alert_rules.n)
+        status = alarms_open(&s->alarms, &alarms, err);
     if (status == TARE_OK) status = loop_open(&s->loop, &loop, err);
     return status;
 }
@@ -367,6 +370,7 @@ void server_close(struct server *s)
     desk_close(s->writer);
     jobs_close(s->jobs);
     notes_close(s->notes);
+    alarms_close(s->alarms);
     rate_close(s->rate);
     tokens_close(s->tokens);
     logins_close(s->logins);

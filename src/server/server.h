@@ -5,6 +5,7 @@
 #define SERVER_SERVER_H
 
 #include "core/clock.h"
+#include "server/alarms.h"
 #include "server/audit.h"
 #include "server/desk.h"
 #include "server/jobs.h"
@@ -43,6 +44,7 @@ struct server {
     struct notes *notes;
     struct desk *readers, *writer;
     struct jobs *jobs;                            /* NULL: nothing is run */
+    struct alarms *alarms;                        /* NULL: there are no rules */
     struct rate_limit limit, failed_auth, listed; /* listed: refusals in the audit */
     struct instant began;
     struct streams *streams;
