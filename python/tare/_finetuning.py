@@ -77,7 +77,8 @@ async def profile_operation(module: Module, request: dict[str, Any]) -> dict[str
         raise BadInput("the operation is a function of the operator's module: --module FILE.py")
     profiler = ProfilingOptimizer(ProfilingConfig(**request.get("config", {})))
     result = profiler.profile_code(function)
-    return {**result.to_dict(), "recommendations": result.recommendations, "system": profiler.get_training_stats()}
+    slow = [row.name for row in result.bottleneck_functions]
+    return {**result.to_dict(), "bottleneck_functions": slow, "recommendations": result.recommendations, "system": profiler.get_training_stats()}
 
 
 WORDS = {

@@ -33,7 +33,8 @@ struct host_watch {
     VEC(struct {
         int64_t metric;
         size_t series; /* SIZE_MAX: no quantity is made of it */
-    }) known;
+    })
+    known;
     struct rule_now *rules;
 };
 
@@ -93,7 +94,8 @@ static tare_status watch_host(struct alarms *a, int64_t id, struct host_watch **
     h->id = id;
     tare_status s = deriver_new(&h->deriver, err);
     if (s == TARE_OK) s = alerts_new(&h->alerts, a->rules.items.items, a->rules.items.n, err);
-    if (s == TARE_OK && !(h->rules = mem_new(a->rules.items.n, sizeof *h->rules))) s = error_nomem(err, "rules");
+    if (s == TARE_OK && !(h->rules = mem_new(a->rules.items.n, sizeof *h->rules)))
+        s = error_nomem(err, "rules");
     if (s == TARE_OK) s = a->store->ops->hosts(a->store, &(struct store_host){0}, name_host, h, err);
     if (s == TARE_OK && !h->name) s = error_set(err, TARE_INVALID, "a host without a name");
     if (s == TARE_OK) s = vec_push(&a->hosts, h, err);
@@ -218,7 +220,8 @@ static tare_status judge_chunk(struct alarms *a, const struct store_chunk *c, ta
         vec_clear(&g.at);
         s = chunk_read(c, gather, &g, err);
         if (s != TARE_OK || !g.strange || round) break;
-        s = a->store->ops->metrics(a->store, &(struct store_metric_query){.host = c->host}, know_metric, g.h, err);
+        s = a->store->ops->metrics(a->store, &(struct store_metric_query){.host = c->host}, know_metric, g.h,
+                                   err);
     }
     if (s == TARE_OK && g.at.n) qsort(g.at.items, g.at.n, sizeof *g.at.items, by_time);
     for (size_t i = 0, n; s == TARE_OK && i < g.at.n; i += n) {

@@ -391,7 +391,7 @@ static tare_status read_operation(struct reading *r)
         {"file_mb", op_file_mb},     {"open_files", op_open_files}, {"processes", op_processes},
         {"writes", op_writes},       {NULL, NULL}};
     struct operation op = {
-        .limits = {.timeout_s = 600, .memory_mb = 8192, .file_mb = 1024, .open_files = 256, .processes = 64}};
+        .limits = {.timeout_s = 600, .memory_mb = 8192, .file_mb = 1024, .open_files = 4096, .processes = 64}};
     struct operations *to = r->out;
     enum pull_token t;
     if (!is_operation_name(r->p.text.data))

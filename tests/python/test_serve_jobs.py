@@ -527,7 +527,7 @@ curl -X POST http://localhost:8000/finetuning/profile-operation \
 def curl(server, token, line):
     words = [w for w in shlex.split(line.replace("\\\n", " ")) if w.strip()]
     words = [w.replace("http://localhost:8000", server.address) for w in words]
-    done = subprocess.run([words[0], "-sS", "-H", "Authorization: Bearer " + token, *words[1:]], capture_output=True, text=True, timeout=20 * WAIT, check=True)
+    done = subprocess.run([words[0], "-sS", "-H", "Authorization: Bearer " + token, *words[1:]], capture_output=True, text=True, timeout=5 * WAIT, check=True)
     return json.loads(done.stdout)
 
 
