@@ -6,7 +6,7 @@
 #include "store/care.h"
 
 #define MS UINT64_C(1000000)
-#define SLICE_NS (30 * MS) /* of removing; with its commit within 50 ms on a disk of ours */
+#define SLICE_NS (30 * MS) /* of removing, looked at between runs; the commit comes on top */
 #define PAUSE_NS (200 * MS)
 #define IDLE_NS (60000 * MS)
 
