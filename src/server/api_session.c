@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * api_login.c - logging in and out. A login link or a token becomes a cookie that scripts cannot read and other sites
+ * api_session.c - logging in and out. A login link or a token becomes a cookie that scripts cannot read and other sites
  * cannot send; the token itself stays nowhere in the browser. */
 #include <jansson.h>
 #include <stdio.h>
