@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT
  * serve.c - what a request costs `tare serve`: processor time of the server (/proc/PID/task/.../schedstat) over the
  * answers that a keep-alive client got, least and median of rounds of a second. Rates depend on who else is running.
+ * At last a siege: clients that drip or do nothing, and what one that does neither notices of them.
  * usage: serve TARE [ROUNDS] */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -67,8 +71,9 @@ static void start_server(const char *tare, struct target *t)
     if (!mkdtemp(t->folder)) die("mkdtemp");
     snprintf(data, sizeof data, "%s/data", t->folder);
     const char *const token[] = {tare, "token", "new", "--scope", "read,ingest", "--data", data, NULL};
-    const char *const serve[] = {tare,     "serve", "--port",        "0", "--data", data,
-                                 "--rate", "0",     "--per-address", "0", NULL};
+    const char *const serve[] = {tare,     "serve", "--port",        "0", "--data",        data,
+                                 "--rate", "0",     "--per-address", "0", "--connections", "8192",
+                                 NULL};
     first_line(token, &helper, t->token, sizeof t->token);
     waitpid(helper, NULL, 0);
     first_line(serve, &t->pid, line, sizeof line);
@@ -294,6 +299,141 @@ static void measure_viewers(const struct target *t, unsigned seconds)
     for (int i = 0; i <= VIEWERS; i++) close(fds[i]);
 }
 
+/* ---- a siege ---- */
+
+enum { DRIPS = 1000, IDLE = 4000, DRIP_MS = 250 };
+
+struct besieged {            /* what the crowd tells at its end */
+    uint64_t last_closed_ns; /* from its first byte to its end, of the drip that lasted longest */
+    unsigned closed, idle_open;
+};
+
+static int dial(const struct target *t)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)t->port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof at) < 0) die("connect");
+    return fd;
+}
+
+/* Half of them within a head, half within a body. */
+static void begin_drip(const struct target *t, int fd, unsigned i)
+{
+    char text[600];
+    int n = snprintf(text, sizeof text,
+                     "POST /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n"
+                     "Content-Type: application/json\r\nContent-Length: 100000\r\n%s",
+                     t->token, i % 2 ? "\r\n" : "X-Long: ");
+    if (send(fd, text, (size_t)n, MSG_NOSIGNAL) != n) die("send");
+}
+
+/* Closed by the server? What it said before is forgotten. */
+static bool has_ended(int fd)
+{
+    char text[1024];
+    ssize_t n;
+    do n = recv(fd, text, sizeof text, MSG_DONTWAIT);
+    while (n > 0);
+    return n == 0 || (errno != EAGAIN && errno != EINTR);
+}
+
+/* In a process of its own, so that the client's clock is not kept waiting by it. `ready` is told when all are there. */
+static void crowd(const struct target *t, int ready)
+{
+    static int idle[IDLE], drips[DRIPS];
+    static uint64_t began[DRIPS];
+    struct besieged out = {0};
+    for (unsigned i = 0; i < IDLE; i++) idle[i] = dial(t);
+    for (unsigned i = 0; i < DRIPS; i++) {
+        drips[i] = dial(t);
+        began[i] = clock_raw_ns();
+        begin_drip(t, drips[i], i);
+    }
+    if (write(ready, "", 1) != 1) die("write");
+    while (out.closed < DRIPS && clock_raw_ns() - began[DRIPS - 1] < UINT64_C(60000000000)) {
+        usleep(DRIP_MS * 1000);
+        for (unsigned i = 0; i < DRIPS; i++) {
+            if (drips[i] < 0) continue;
+            if (!has_ended(drips[i])) {
+                send(drips[i], "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+                continue;
+            }
+            uint64_t lasted = clock_raw_ns() - began[i];
+            if (lasted > out.last_closed_ns) out.last_closed_ns = lasted;
+            out.closed++;
+            close(drips[i]);
+            drips[i] = -1;
+        }
+    }
+    for (unsigned i = 0; i < IDLE; i++) out.idle_open += !has_ended(idle[i]);
+    if (write(ready, &out, sizeof out) != sizeof out) die("write");
+    _exit(0);
+}
+
+/* Requests of one client, 1 ms apart, until the crowd is through; the number of them. */
+static size_t ask_until(const struct target *t, int until, double *ms, size_t most)
+{
+    static const struct kind self = {"", "/api/v1/self", 1, false, 0, 0};
+    struct pollfd p = {.fd = until, .events = POLLIN};
+    struct client c = {.fd = dial(t)};
+    size_t n = 0;
+    while (n < most && poll(&p, 1, 1) == 0) {
+        uint64_t from = clock_raw_ns();
+        send_one(t, &self, &c);
+        while (!take_reply(&c, &self)) continue;
+        ms[n++] = (double)(clock_raw_ns() - from) / 1e6;
+    }
+    close(c.fd);
+    return n;
+}
+
+static void say_siege(const char *name, double value, const char *unit, double goal)
+{
+    printf("%-44s %9.3f %-2s     goal <= %-8g %s\n", name, value, unit, goal,
+           value <= goal ? "met" : "MISSED");
+}
+
+static void measure_siege(const char *tare)
+{
+    enum { ASKED_MAX = 100000 };
+    static double ms[ASKED_MAX];
+    struct rlimit files = {DRIPS + IDLE + 200, DRIPS + IDLE + 200}, was;
+    struct target t = {0};
+    struct besieged out = {0};
+    int pipes[2];
+    char byte;
+    if (getrlimit(RLIMIT_NOFILE, &was) < 0) die("getrlimit");
+    if (was.rlim_max > files.rlim_max) files.rlim_max = was.rlim_max;
+    if (was.rlim_max < files.rlim_cur && setrlimit(RLIMIT_NOFILE, &files) < 0) {
+        printf("serve: no siege: only %llu open files are allowed\n", (unsigned long long)was.rlim_max);
+        return;
+    }
+    setrlimit(RLIMIT_NOFILE, &files);
+    start_server(tare, &t);
+    uint64_t before = resident_kb(t.pid);
+    if (pipe(pipes) < 0) die("pipe");
+    pid_t child = fork();
+    if (child == 0) crowd(&t, pipes[1]);
+    close(pipes[1]);
+    if (child < 0 || read(pipes[0], &byte, 1) != 1) die("the crowd");
+    uint64_t during = resident_kb(t.pid);
+    size_t n = ask_until(&t, pipes[0], ms, ASKED_MAX);
+    if (resident_kb(t.pid) > during) during = resident_kb(t.pid);
+    if (read(pipes[0], &out, sizeof out) != sizeof out) die("the crowd");
+    waitpid(child, NULL, 0);
+    stats_sort(ms, n);
+    printf(
+        "siege: %d connections drip, %d do nothing; %u drips were ended, %u idle ones were not; %zu requests\n",
+        DRIPS, IDLE, out.closed, out.idle_open, n);
+    say_siege("serve: siege: the last drip is ended", (double)out.last_closed_ns / 1e9, "s", 10);
+    say_siege("serve: siege: p99 of another client", n ? ms[n - 1 - n / 100] : INFINITY, "ms", 50);
+    say_siege("serve: siege: memory, more than before", (double)(during - before) / 1024, "MB", 64);
+    kill(t.pid, SIGTERM);
+    waitpid(t.pid, NULL, 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct kind kinds[] = {
@@ -314,5 +454,6 @@ int main(int argc, char **argv)
     measure_viewers(&t, rounds);
     kill(t.pid, SIGTERM);
     waitpid(t.pid, NULL, 0);
+    measure_siege(argv[1]);
     return 0;
 }

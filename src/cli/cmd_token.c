@@ -152,7 +152,8 @@ int cmd_token(struct cli *cli, int argc, char **argv)
                     "tare token list [--json]\n"
                     "tare token revoke <id>",
         .about = "Who may ask a server (tare serve), and what: read (runs and numbers), ingest (keep runs), run (what "
-                 "its operator allows), admin (tokens and the audit). Works on the server's data, whether it runs or not.",
+                 "its operator allows), admin (tokens and the audit). Works on the server's data, whether it runs or "
+                 "not.",
         .tail = "tare token new --scope read,ingest             shown once\n"
                 "tare token new --scope ingest --project nlp    sees and keeps runs of nlp only\n"
                 "tare token revoke 3f1c9a0b77d2",

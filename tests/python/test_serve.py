@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """tare serve from outside: who gets in, what is kept, what slow, hostile and dying clients can do to others."""
 
+import contextlib
 import json
 import os
 import resource
+import select
 import signal
 import socket
 import stat
@@ -265,6 +267,37 @@ def test_drips_are_ended_and_others_do_not_notice(server, document):
         for t in threads:
             t.join()
     assert server.ask("GET", "/api/v1/self", token=token).json["closed_by_deadline"] == 3
+
+
+def test_a_siege(start):
+    """60 that drip in heads and bodies and 200 that do nothing: the drips are ended and counted, all of them before any idle one,
+    and another client is answered all the while. `make bench T=serve` has 1,000 and 4,000, with times."""
+    server = start("--per-address", 0)
+    token = server.token()
+    idle = [server.client() for _ in range(200)]
+    drips = [server.client() for _ in range(60)]
+    for i, c in enumerate(drips):
+        head = request("POST", "/api/v1/runs", token=token, headers={"Content-Type": "application/json", "Content-Length": "5000"})
+        c.send(head if i % 2 else head[:-2])
+    other = server.client()
+    left = list(drips)
+    while left:
+        other.send(request("GET", "/api/v1/self", token=token))
+        assert other.reply().status == 200
+        ended, _, _ = select.select([c.sock for c in left], [], [], 0.1)
+        for c in [c for c in left if c.sock in ended]:
+            assert c.reply().status == 408 and c.is_closed()
+            left.remove(c)
+        for c in left:
+            with contextlib.suppress(OSError):
+                c.send(b"x")
+    ended, _, _ = select.select([c.sock for c in idle], [], [], 0)
+    assert ended == []
+    said = server.ask("GET", "/api/v1/self", token=token).json
+    assert said["closed_by_deadline"] == 60 and said["connections"] >= 202
+    for c in idle:
+        c.send(request("GET", "/healthz"))
+        assert c.reply().status == 200
 
 
 def test_a_client_that_does_not_read_is_reset(server, document):
