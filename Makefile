@@ -97,8 +97,10 @@ LOADED    := libcurl
 # Only its header, where there is one: loaded by `tare serve --db`, which says so where it was built without.
 LIBPQ     := $(shell $(PKG_CONFIG) --exists libpq 2>/dev/null && $(PKG_CONFIG) --cflags libpq)
 LIBPQ     := $(LIBPQ:-I%=-isystem %)
+# Only where there is one: https of `tare serve` and of `tare push`, which say so where they were built without.
+LIBSSL    := $(shell $(PKG_CONFIG) --exists libssl 2>/dev/null && echo libssl)
 PKG_FLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) $(LOADED) 2>/dev/null)
-PKG_LIBS  := $(shell $(PKG_CONFIG) --libs $(PKGS) $(filter libllhttp,$(LLHTTP:system=libllhttp)) 2>/dev/null)
+PKG_LIBS  := $(shell $(PKG_CONFIG) --libs $(PKGS) $(LIBSSL) $(filter libllhttp,$(LLHTTP:system=libllhttp)) 2>/dev/null)
 MISSING   := $(shell for p in $(PKGS) $(LOADED); do $(PKG_CONFIG) --exists $$p 2>/dev/null || echo $$p; done)
 
 .PHONY: all lib cli parts
@@ -118,6 +120,7 @@ parts:
 	with libcurl 'web hooks'; \
 	with cmocka 'unit tests'; \
 	printf '  %s\n' '$(if $(LIBPQ),with    libpq: PostgreSQL for tare serve,without libpq: no PostgreSQL for tare serve (make deps))'; \
+	printf '  %s\n' '$(if $(LIBSSL),with    libssl: https,without libssl: no https (make deps))'; \
 	printf '  %s\n' '$(if $(LLHTTP),with    llhttp: tare serve,without llhttp: no tare serve (make deps))'; \
 	tool $(CLANG) 'make fuzz'; tool $(CLANG_TIDY) 'make tidy'; tool npm 'report page (--html)'
 
@@ -160,6 +163,12 @@ $(O)/obj/libpq: FORCE
 	@echo '$(LIBPQ)' | cmp -s - $@ || echo '$(LIBPQ)' >$@
 $(O)/obj/src/store/postgres_conn.o: $(O)/obj/libpq
 $(O)/obj/src/store/postgres_conn.o build/tidy/src/store/postgres_conn.ok: CPPFLAGS += $(if $(LIBPQ),-DWITH_LIBPQ $(LIBPQ))
+
+$(O)/obj/libssl: FORCE
+	@mkdir -p $(@D)
+	@echo '$(LIBSSL)' | cmp -s - $@ || echo '$(LIBSSL)' >$@
+$(O)/obj/src/tls/tls.o: $(O)/obj/libssl
+$(O)/obj/src/tls/tls.o build/tidy/src/tls/tls.ok: CPPFLAGS += $(LIBSSL:libssl=-DWITH_TLS)
 
 $(O)/obj/src/http/http_parse.o: $(O)/obj/llhttp
 $(O)/obj/src/http/http_parse.o build/tidy/src/http/http_parse.ok: CPPFLAGS += $(if $(LLHTTP),-DWITH_LLHTTP -isystem $(LLHTTP_DIR))

@@ -17,6 +17,7 @@
 #include "core/mem.h"
 #include "server/server.h"
 #include "store/care.h"
+#include "tls/tls.h"
 
 struct serve_command {
     const char *data, *db, *bind, *operations;
@@ -25,6 +26,7 @@ struct serve_command {
     struct duration idle, longest; /* of sessions */
     bool behind_proxy, check, json;
     const char *backup;
+    const char *tls_cert, *tls_key;
     struct duration keep;
     struct opt_list hosts;
 };
@@ -51,11 +53,12 @@ static int check_address(struct cli *cli, const struct serve_command *a, struct 
     if (!read_address(a->bind, (uint16_t)a->port, at))
         return cli_usage_error(cli, "--bind %s: is no address of IPv4 or IPv6", a->bind);
     struct address where = address_of(at);
-    if (!address_is_loopback(&where) && !a->behind_proxy)
+    if (!a->tls_cert != !a->tls_key) return cli_usage_error(cli, "--tls-cert and --tls-key belong together");
+    if (!address_is_loopback(&where) && !a->behind_proxy && !a->tls_cert)
         return cli_usage_error(
             cli,
-            "--bind %s: others could read tokens on their way: this tare has no TLS yet; put a proxy "
-            "that has in front of it, and say --behind-proxy",
+            "--bind %s: others could read tokens on their way: give --tls-cert and --tls-key, or put a proxy "
+            "with TLS in front of it and say --behind-proxy",
             a->bind);
     return 0;
 }
@@ -83,7 +86,8 @@ static void announce(struct cli *cli, struct server *s, const struct serve_comma
 {
     struct buf text = BUF_INIT;
     tare_error none = TARE_ERROR_INIT;
-    buf_printf(&text, "http://%s:%u\n", s->at_text, loop_port(s->loop));
+    server_address(s, &text);
+    buf_add_str(&text, "\n");
     bool pages = server_login_link(s, &text, &none) == TARE_OK;
     cli_put(cli, &text);
     fflush(cli->out);
@@ -104,6 +108,15 @@ static void wait_for_signal(const sigset_t *signals)
     int got;
     while (sigwait(signals, &got) != 0) continue;
     pthread_sigmask(SIG_UNBLOCK, signals, NULL);
+}
+
+/* After the processes that run operations were forked: they get no key. */
+static tare_status open_tls(struct cli *cli, const struct serve_command *a, struct server_options *o)
+{
+    tare_status s = tls_serve(&o->tls, a->tls_cert, a->tls_key, &cli->error);
+    const char *complaint = s == TARE_OK ? tls_complaint(o->tls) : NULL;
+    if (complaint) cli_warn(cli, "%s: the certificate %s: clients will refuse it", a->tls_cert, complaint);
+    return s;
 }
 
 /* What may be run, and the processes that run it: before anything else is open, and before there are threads. */
@@ -203,6 +216,7 @@ static int serve(struct cli *cli, const struct serve_command *a, struct server_o
     umask(077);
     set_limits(cli, a->connections);
     if (a->operations && start_runners(a->operations, o, &cli->error) < 0) return cli_fail(cli);
+    if (a->tls_cert && open_tls(cli, a, o) < 0) return cli_fail(cli);
     if (server_open(&s, o, &cli->error) < 0) return cli_fail(cli);
     announce(cli, s, a);
     wait_for_signal(&signals);
@@ -210,6 +224,22 @@ static int serve(struct cli *cli, const struct serve_command *a, struct server_o
     server_close(s);
     stop_runners(o);
     return CLI_GOOD;
+}
+
+static void set_options(const struct serve_command *a, struct server_options *o)
+{
+    o->data = a->data;
+    o->db = a->db;
+    o->threads = (unsigned)a->threads;
+    o->connections_max = (unsigned)a->connections;
+    o->per_address_max = a->behind_proxy ? 0 : (unsigned)a->per_address;
+    o->rate_per_s = a->rate;
+    o->encrypted = a->behind_proxy || a->tls_cert;
+    o->login.idle_ns = (uint64_t)a->idle.ns;
+    o->login.longest_ns = (uint64_t)a->longest.ns;
+    o->hosts = (const char *const *)a->hosts.items;
+    o->n_hosts = a->hosts.n;
+    o->keep_ms = a->keep.ns / 1000000;
 }
 
 int cmd_serve(struct cli *cli, int argc, char **argv)
@@ -251,6 +281,11 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
         OPT_FLAG(0, "behind-proxy", &a.behind_proxy,
                  "a proxy with TLS stands in front: other addresses than loopback are fine, "
                  "and all clients have its address"),
+        OPT_STRING(0, "tls-cert", &a.tls_cert, "<file>",
+                   "serve https with this certificate and those that link it to its issuer (PEM); other addresses than "
+                   "loopback are fine then", .flags = OPT_FILE),
+        OPT_STRING(0, "tls-key", &a.tls_key, "<file>", "the certificate's key (PEM); its owner's alone",
+                   .flags = OPT_FILE),
         OPT_LIST(0, "allow-host", &a.hosts, "<name>",
                  "a name by which clients call this server, beside its address and localhost"),
         OPT_TIME_IN(0, "session-idle", &a.idle, 1000000, INT64_C(86400000000000),
@@ -272,23 +307,13 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc == 0) rc = check_address(cli, &a, &o.at);
     if (rc == 0) {
-        o.data = a.data;
-        o.db = a.db;
-        o.threads = (unsigned)a.threads;
-        o.connections_max = (unsigned)a.connections;
-        o.per_address_max = a.behind_proxy ? 0 : (unsigned)a.per_address;
-        o.rate_per_s = a.rate;
-        o.encrypted = a.behind_proxy;
-        o.login.idle_ns = (uint64_t)a.idle.ns;
-        o.login.longest_ns = (uint64_t)a.longest.ns;
-        o.hosts = (const char *const *)a.hosts.items;
-        o.n_hosts = a.hosts.n;
-        o.keep_ms = a.keep.ns / 1000000;
+        set_options(&a, &o);
         if (a.check)
             rc = check_data(cli, &a, &o);
         else
             rc = a.backup ? back_up(cli, &a, &o) : serve(cli, &a, &o);
     }
+    tls_release(o.tls);
     opt_list_release(&a.hosts);
     return rc;
 }

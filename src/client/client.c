@@ -11,6 +11,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "http/http_parse.h"
+#include "tls/tls.h"
 
 enum { TOKEN_MAX = 512, PREFIX_MAX = 512, INTERIM_MAX = 16 };
 
@@ -114,8 +115,8 @@ tare_status client_open(struct client **out, const char *url, const struct clien
     if (s == TARE_OK && !http_available())
         s = error_set(err, TARE_UNSUPPORTED, "%s: this tare was built without llhttp (make deps, then make)",
                       c->url);
-    if (s == TARE_OK && c->place.tls && !wire_has_tls())
-        s = error_set(err, TARE_UNSUPPORTED, "%s: this tare was built without TLS: no https://", c->url);
+    if (s == TARE_OK && c->place.tls && !tls_available())
+        s = error_set(err, TARE_UNSUPPORTED, "%s: this tare was built without libssl: no https://", c->url);
     if (!c->options.deadline_ms) c->options.deadline_ms = CLIENT_DEADLINE_MS;
     if (!c->options.reply_max) c->options.reply_max = CLIENT_REPLY_MAX;
     if (s == TARE_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wire.c - sockets that never block, and OpenSSL over them where tare was built with it. */
+ * wire.c - sockets that never block, and TLS over them. */
 #include "client/wire.h"
 
 #include <errno.h>
@@ -8,11 +8,13 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "tls/tls.h"
 
 /* ---- waiting ---- */
 
@@ -97,27 +99,36 @@ static long plain_result(ssize_t n, bool end_is_zero, tare_error *err)
     return WIRE_BROKEN;
 }
 
-static long plain_send(struct wire *w, const void *bytes, size_t n, tare_error *err)
-{
-    return plain_result(send(w->fd, bytes, n, MSG_NOSIGNAL), false, err);
-}
-
-static long plain_receive(struct wire *w, void *bytes, size_t n, tare_error *err)
-{
-    return plain_result(recv(w->fd, bytes, n, 0), true, err);
-}
-
 /* ---- TLS ---- */
 
-bool wire_has_tls(void)
+static tare_status shake_hands(struct wire *w, uint64_t until_ns, tare_error *err)
 {
-    return false;
+    for (;;) {
+        int rc = tls_shake(w->tls);
+        if (rc == 1) return TARE_OK;
+        if (rc == TLS_ENDED || rc == TLS_BROKEN) return tls_why(w->tls, err);
+        if (!wait_for(w->fd, rc == TLS_WRITES ? POLLOUT : POLLIN, until_ns)) return too_late(err);
+    }
 }
 
-static tare_status tls_open(struct wire *w, const struct wire_place *to, uint64_t until_ns, tare_error *err)
+/* The connection keeps what it needs of whom to trust. */
+static tare_status open_tls(struct wire *w, const struct wire_place *to, uint64_t until_ns, tare_error *err)
 {
-    (void)w, (void)to, (void)until_ns;
-    return error_set(err, TARE_UNSUPPORTED, "this tare was built without TLS");
+    struct tls_context *trust = NULL;
+    tare_status s = tls_trust(&trust, secure_getenv("TARE_CA_FILE"), err);
+    if (s != TARE_OK) return s;
+    w->tls = tls_open(trust, w->fd, to->host);
+    tls_release(trust);
+    return w->tls ? shake_hands(w, until_ns, err) : error_nomem(err, "TLS");
+}
+
+static long tls_result(struct wire *w, long n, tare_error *err)
+{
+    if (n > 0) return n;
+    if (n == TLS_ENDED) return WIRE_ENDED;
+    if (n != TLS_BROKEN) return 0;
+    tls_why(w->tls, err);
+    return WIRE_BROKEN;
 }
 
 /* ---- both ---- */
@@ -125,23 +136,28 @@ static tare_status tls_open(struct wire *w, const struct wire_place *to, uint64_
 tare_status wire_open(struct wire *w, const struct wire_place *to, uint64_t until_ns, tare_error *err)
 {
     tare_status s = connect_any(w, to, until_ns, err);
-    if (s == TARE_OK && to->tls) s = tls_open(w, to, until_ns, err);
+    if (s == TARE_OK && to->tls) s = open_tls(w, to, until_ns, err);
     if (s != TARE_OK) wire_close(w);
     return s;
 }
 
 void wire_close(struct wire *w)
 {
+    if (w->tls) tls_end(w->tls);
+    tls_close(w->tls);
+    w->tls = NULL;
     if (w->fd >= 0) close(w->fd);
     w->fd = -1;
 }
 
 long wire_send(struct wire *w, const void *bytes, size_t n, tare_error *err)
 {
-    return plain_send(w, bytes, n, err);
+    if (w->tls) return tls_result(w, tls_send(w->tls, bytes, n), err);
+    return plain_result(send(w->fd, bytes, n, MSG_NOSIGNAL), false, err);
 }
 
 long wire_receive(struct wire *w, void *bytes, size_t n, tare_error *err)
 {
-    return plain_receive(w, bytes, n, err);
+    if (w->tls) return tls_result(w, tls_receive(w->tls, bytes, n), err);
+    return plain_result(recv(w->fd, bytes, n, 0), true, err);
 }

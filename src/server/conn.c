@@ -115,12 +115,15 @@ tare_status conn_open(struct worker *w, int fd, const struct address *peer)
                        .timer = TIMER_NONE,
                        .wants_in = true};
     http_parser_init(&c->parser, to_body, c);
-    if (epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &e) < 0) {
+    c->shaking = w->loop->options.tls != NULL;
+    if (c->shaking) c->tls = tls_open(w->loop->options.tls, fd, NULL);
+    if ((c->shaking && !c->tls) || epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &e) < 0) {
+        tls_close(c->tls);
         mem_free(c);
         return TARE_NOMEM;
     }
     w->n_conns++;
-    conn_timer(c, TIMER_IDLE);
+    conn_timer(c, c->shaking ? TIMER_HEAD : TIMER_IDLE);
     return TARE_OK;
 }
 
@@ -137,6 +140,9 @@ void conn_close(struct conn *c)
     struct worker *w = c->worker;
     conn_timer(c, TIMER_NONE);
     if (c->fd >= 0) {
+        if (c->tls) tls_end(c->tls);
+        tls_close(c->tls);
+        c->tls = NULL;
         close(c->fd);
         c->fd = -1;
         loop_forget_address(w->loop, &c->peer);
@@ -271,13 +277,26 @@ static void refuse(struct conn *c, unsigned status, const char *why)
 
 /* ---- writing ---- */
 
+/* As many bytes as go at once; 0: none now, -1: the connection is gone. */
+static long send_some(struct conn *c, const char *bytes, size_t n)
+{
+    long k;
+    if (c->tls) {
+        k = tls_send(c->tls, bytes, n);
+        if (k > 0) return k;
+        return k == TLS_WRITES ? 0 : -1;
+    }
+    do k = send(c->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (k < 0 && errno == EINTR);
+    return k < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : k;
+}
+
 /* All that is there to send; 0: more is left, -1: the connection is gone. */
 static int send_all(struct conn *c, const char *bytes, size_t n, size_t *sent)
 {
     while (*sent < n) {
-        ssize_t k = send(c->fd, bytes + *sent, n - *sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (k < 0 && errno == EINTR) continue;
-        if (k < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
+        long k = send_some(c, bytes + *sent, n - *sent);
+        if (k <= 0) return (int)k;
         *sent += (size_t)k;
         atomic_fetch_add_explicit(&c->worker->loop->counts.bytes_out, (unsigned long long)k,
                                   memory_order_relaxed);
@@ -291,6 +310,7 @@ static void wait_to_write(struct conn *c)
         c->mark = c->sent;
         conn_timer(c, TIMER_WRITE);
     }
+    c->tls_writes = false;
     watch(c, false, true);
 }
 
@@ -324,6 +344,7 @@ static bool flush(struct conn *c)
  * client lose the reply. */
 static void linger(struct conn *c)
 {
+    if (c->tls) tls_end(c->tls);
     shutdown(c->fd, SHUT_WR);
     c->lingering = true;
     watch(c, true, false);
@@ -454,16 +475,57 @@ static void settle(struct conn *c)
     }
 }
 
+/* Under the deadline of the head, from accept to its end. Where it fails the client is told why by an alert, and that
+ * must not be lost by closing. */
+static void shake_hands(struct conn *c)
+{
+    int rc = tls_shake(c->tls);
+    if (rc == TLS_READS || rc == TLS_WRITES) {
+        watch(c, rc == TLS_READS, rc == TLS_WRITES);
+        return;
+    }
+    c->shaking = false;
+    if (rc != 1) {
+        linger(c);
+        return;
+    }
+    watch(c, true, false);
+    conn_timer(c, TIMER_IDLE);
+}
+
+/* Bytes into the thread's input; 0: none now, -1: the connection is at its end. Of TLS it reads as long as records are
+ * full, for what is behind them is likely there. */
+static long receive_tls(struct conn *c)
+{
+    enum { RECORD = 16384 };
+    struct worker *w = c->worker;
+    size_t n = 0;
+    long k;
+    do {
+        k = tls_receive(c->tls, w->input + n, sizeof w->input - n);
+        if (k > 0) n += (size_t)k;
+    } while (k == RECORD && sizeof w->input - n >= RECORD);
+    if (n) return (long)n; /* what else it said, it says again */
+    c->tls_writes = k == TLS_WRITES;
+    if (c->tls_writes) watch(c, false, true);
+    return k == TLS_READS || k == TLS_WRITES ? 0 : -1;
+}
+
+static long receive(struct conn *c)
+{
+    struct worker *w = c->worker;
+    if (c->tls && !c->lingering) return receive_tls(c);
+    ssize_t n = recv(c->fd, w->input, sizeof w->input, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return 0;
+    return n > 0 ? n : -1;
+}
+
 static void read_more(struct conn *c)
 {
     struct worker *w = c->worker;
-    ssize_t n = recv(c->fd, w->input, sizeof w->input, MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-    if (n <= 0) {
-        conn_close(c);
-        return;
-    }
-    if (c->lingering) return; /* forgotten */
+    long n = receive(c);
+    if (n < 0) conn_close(c);
+    if (n <= 0 || c->lingering) return; /* what comes then is forgotten */
     atomic_fetch_add_explicit(&w->loop->counts.bytes_in, (unsigned long long)n, memory_order_relaxed);
     feed(c, w->input, (size_t)n);
     if (c->rest.failed)
@@ -476,6 +538,12 @@ void conn_ready(struct conn *c, uint32_t events)
 {
     if (events & (EPOLLERR | EPOLLHUP)) {
         conn_close(c);
+    } else if (c->shaking) {
+        shake_hands(c);
+    } else if (c->tls_writes) {
+        c->tls_writes = false;
+        watch(c, true, false);
+        read_more(c);
     } else if (events & EPOLLOUT) {
         settle(c);
     } else if (c->held) {
@@ -549,7 +617,9 @@ void conn_overdue(struct conn *c)
     }
     if (kind == TIMER_HEAD || kind == TIMER_WRITE)
         atomic_fetch_add_explicit(&n->closed_by_deadline, 1, memory_order_relaxed);
-    if (kind == TIMER_HEAD) {
+    if (c->shaking) {
+        conn_close(c);
+    } else if (kind == TIMER_HEAD) {
         refuse(c, 408, "the head of the request came too slowly");
         settle(c);
     } else if (kind == TIMER_WRITE) {

@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "server/loop.h"
+#include "tls/tls.h"
 
 enum { READ_SIZE = 65536, OUT_MAX = 1 << 18, SEND_BUFFER = 1 << 17 };
 
@@ -32,10 +33,13 @@ struct conn {
     uint64_t mark;   /* bytes of body or reply when the timer was set */
     struct http_parser parser;
     struct address peer;
+    struct tls *tls; /* NULL: plain */
     int fd;
     uint8_t timer;                       /* enum timer_kind */
     bool held, closing, lingering, gone; /* gone: the socket is closed, the held reply will find nobody */
     bool streaming;                      /* the head of a reply in pieces is out */
+    bool shaking;                        /* the handshake of TLS is under way */
+    bool tls_writes;                     /* TLS must write before it can read on */
     bool wants_in, wants_out;            /* what epoll looks for */
 };
 

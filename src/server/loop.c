@@ -174,7 +174,8 @@ static void take_connection(struct worker *w, int fd, const struct sockaddr_stor
     struct address peer = address_of(from);
     if (!count_address(l, &peer)) {
         atomic_fetch_add(&l->counts.refused, 1);
-        if (send(fd, full, sizeof full - 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0) shutdown(fd, SHUT_WR);
+        if (!l->options.tls && send(fd, full, sizeof full - 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+            shutdown(fd, SHUT_WR);
         close(fd);
         return;
     }

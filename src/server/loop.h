@@ -17,7 +17,8 @@
 
 /* How long something may take, in milliseconds. */
 struct loop_times {
-    unsigned head;     /* from the first byte of a request to the end of its head: 408 */
+    unsigned
+        head; /* from the first byte of a request to the end of its head: 408; a handshake of TLS: closed */
     unsigned window;   /* of a body: in each so many ms 1 byte per ms must come: 408 */
     unsigned body;     /* a whole body: 408 */
     unsigned writing;  /* of a reply: in each so many ms 1 byte per ms must go: reset */
@@ -30,6 +31,7 @@ struct loop_times {
     {.head = 5000, .window = 5000, .body = 30000, .writing = 10000, .idle = 60000, .linger = 2000, .stopping = 10000}
 /* clang-format on */
 
+struct tls_context;
 struct loop_app {
     void *ctx;
     /* The head is there. Sets x->body_max, or answers at once: then the body is not read. */
@@ -44,6 +46,7 @@ struct loop_options {
     unsigned connections_max, per_address_max; /* per_address_max 0: no such limit */
     struct loop_times times;
     struct loop_app app;
+    struct tls_context *tls; /* NULL: plain */
 };
 
 /* What went on so far; read by anybody at any time. */

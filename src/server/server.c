@@ -288,7 +288,8 @@ static tare_status open_parts(struct server *s, const char *store, tare_error *e
                                 .connections_max = o->connections_max,
                                 .per_address_max = o->per_address_max,
                                 .times = LOOP_TIMES,
-                                .app = {s, admit, handle}};
+                                .app = {s, admit, handle},
+                                .tls = o->tls};
     tare_status status = tokens_open(&s->tokens, store, err);
     if (status == TARE_OK) status = logins_open(&s->logins, &o->login, err);
     if (status == TARE_OK) status = rate_open(&s->rate, err);
@@ -340,14 +341,21 @@ tare_status server_open(struct server **out, const struct server_options *o, tar
     return TARE_OK;
 }
 
+void server_address(const struct server *s, struct buf *out)
+{
+    buf_printf(out, "%s://%s:%u", s->options.tls ? "https" : "http", s->at_text, loop_port(s->loop));
+}
+
 /* Behind the #: browsers send it nowhere, so it is in no log and in no Referer. */
 tare_status server_login_link(struct server *s, struct buf *out, tare_error *err)
 {
     char once[LOGIN_TEXT_SIZE];
     if (!app_is_built()) return error_set(err, TARE_UNSUPPORTED, "%s", HTML_MISSING);
     tare_status status = logins_link(s->logins, login_clock(), once, err);
-    if (status == TARE_OK)
-        buf_printf(out, "http://%s:%u/login#once=%s\n", s->at_text, loop_port(s->loop), once);
+    if (status == TARE_OK) {
+        server_address(s, out);
+        buf_printf(out, "/login#once=%s\n", once);
+    }
     return status == TARE_OK ? buf_status(out, err) : status;
 }
 

@@ -28,7 +28,8 @@ struct server_options {
     const char *const *hosts; /* names that Host may have beside the address itself and localhost */
     size_t n_hosts;
     struct login_times login;
-    bool encrypted; /* browsers reach it by https only, here or at a proxy: cookies say so */
+    bool encrypted;          /* browsers reach it by https only, here or at a proxy: cookies say so */
+    struct tls_context *tls; /* https here; NULL: http. Its owner is the caller */
     const struct operations *operations; /* NULL: nothing is run */
     struct runner *runners;              /* operations->at_once of them */
     void (*say)(void *ctx, const char *text);
@@ -56,6 +57,7 @@ struct server {
 tare_status server_store(const struct server_options *o, bool make, struct buf *out, tare_error *err);
 
 tare_status server_open(struct server **out, const struct server_options *o, tare_error *err);
+void server_address(const struct server *s, struct buf *out); /* https://127.0.0.1:8321 */
 /* A link by which whoever sees it first logs in, once; TARE_UNSUPPORTED: built without the pages. */
 tare_status server_login_link(struct server *s, struct buf *out, tare_error *err);
 uint64_t retention_slice(void *ctx, struct store *st); /* of struct desk_options.between */

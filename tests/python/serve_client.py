@@ -26,8 +26,10 @@ class Reply:
 class Client:
     """One connection."""
 
-    def __init__(self, port, source="127.0.0.1"):
+    def __init__(self, port, source="127.0.0.1", tls=None):
         self.sock = socket.create_connection(("127.0.0.1", port), timeout=WAIT, source_address=(source, 0))
+        if tls:
+            self.sock = tls.wrap_socket(self.sock, server_hostname="localhost")
         self.left = b""
 
     def send(self, data):
@@ -81,12 +83,12 @@ class Server:
     """`tare serve` on a free port."""
 
     def __init__(self, command, data, *options, **popen):
-        self.command, self.data = command, str(data)
+        self.command, self.data, self.tls = command, str(data), None
         self.store = ["--db", options[options.index("--db") + 1]] if "--db" in options else ["--data", self.data]
         self.process = subprocess.Popen([command, "serve", "--data", self.data, "--port", "0", *map(str, options)],
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **popen)
         self.address = self.process.stdout.readline().strip()
-        assert self.address.startswith("http://127.0.0.1:"), self.process.stderr.read()
+        assert re.match(r"https?://[0-9.]+:\d+$", self.address), self.process.stderr.read()
         self.port = int(self.address.rsplit(":", 1)[1])
         self.pid = self.process.pid
 
@@ -96,7 +98,7 @@ class Server:
         return done.stdout.strip()
 
     def client(self, **more):
-        return Client(self.port, **more)
+        return Client(self.port, tls=self.tls, **more)
 
     def ask(self, method, path, **more):
         c = self.client()

@@ -14,6 +14,7 @@
 
 #include "client/client.h"
 #include "http/http_parse.h"
+#include "tls/tls.h"
 
 /* What a server does with each connection: it reads until the end of a question, writes `say` and then `unit` until the
  * client is gone (`n` < 0) or n times, and waits for the client, or closes. */
@@ -288,6 +289,27 @@ static void slow_servers(void **state)
     }
 }
 
+/* The deadline holds for the handshake, too: this one reads its first bytes and says nothing. */
+static void a_handshake_that_does_not_come(void **state)
+{
+    (void)state;
+    struct play p = {.say = "", .stays = true};
+    struct client_reply r = CLIENT_REPLY_INIT;
+    tare_error err = TARE_ERROR_INIT;
+    struct client *c = NULL;
+    char url[80];
+    if (!tls_available()) skip();
+    play_begin(&p);
+    snprintf(url, sizeof url, "https%s", p.url + strlen("http"));
+    assert_int_equal(client_open(&c, url, &(struct client_options){.deadline_ms = 100}, NULL), TARE_OK);
+    assert_int_equal(client_ask(c, &get, &r, &err), TARE_IO);
+    assert_non_null(strstr(err.text, "no answer in time"));
+    client_close(c);
+    client_reply_release(&r);
+    play_end(&p);
+    assert_int_equal(p.questions, 0); /* nothing was said in the clear */
+}
+
 /* It answers while the question is still on its way, and reads no more. */
 static void an_early_answer_is_heard(void **state)
 {
@@ -398,6 +420,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_replies),        cmocka_unit_test(a_question_is_as_it_should_be),
         cmocka_unit_test(bad_replies),         cmocka_unit_test(slow_servers),
+        cmocka_unit_test(a_handshake_that_does_not_come),
         cmocka_unit_test(an_early_answer_is_heard), cmocka_unit_test(urls),
         cmocka_unit_test(nobody_is_there),     cmocka_unit_test(escapes),
     };
