@@ -93,7 +93,7 @@ static void answer_comparison(struct server *sv, struct store *s, struct exchang
     struct pair p = {.n = 0};
     tare_status status = read_ids(x, &p, &err);
     if (status != TARE_OK) {
-        reply_problem(x, 400, "%s", err.text);
+        reply_refused(x, 400, &err);
         return;
     }
     while (status == TARE_OK && p.n < 2) status = read_run(s, x, &p, &err);

@@ -33,13 +33,14 @@ void job_allowed(struct server *s, struct exchange *x)
 
 json_t *job_body(struct exchange *x)
 {
-    json_error_t why;
-    json_t *root = json_loadb(x->body.data, x->body.len, JSON_REJECT_DUPLICATES, &why);
+    tare_error err = TARE_ERROR_INIT;
+    json_t *root;
+    tare_status s = exchange_json(x, &root, &err);
     if (json_is_object(root)) return root;
-    if (root)
+    if (s == TARE_OK)
         reply_problem(x, 422, "the body is no object");
     else
-        reply_problem(x, 422, "the body is no JSON: line %d: %.100s", why.line, why.text);
+        reply_refused(x, 422, &err);
     json_decref(root);
     return NULL;
 }
@@ -51,7 +52,7 @@ static bool wait_of(struct exchange *x, uint64_t *out)
     tare_error err = TARE_ERROR_INIT;
     if (prefer && strstr(prefer, "respond-async")) *out = 0;
     tare_status s = exchange_query_number(x, "wait", (struct number_range){0, WAIT_MAX}, out, &err);
-    if (s != TARE_OK) reply_problem(x, 400, "%s", err.text);
+    if (s != TARE_OK) reply_refused(x, 400, &err);
     return s == TARE_OK;
 }
 
@@ -231,7 +232,7 @@ static void answer_list(struct server *sv, struct store *st, struct exchange *x)
     tare_error err = TARE_ERROR_INIT;
     struct json j;
     if (exchange_query_number(x, "limit", (struct number_range){1, LIST_MAX}, &f.limit, &err) != TARE_OK) {
-        reply_problem(x, 400, "%s", err.text);
+        reply_refused(x, 400, &err);
         return;
     }
     reply_json(x, 200);

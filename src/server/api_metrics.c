@@ -66,16 +66,14 @@ static void check_batch(struct server *sv, struct store *s, struct exchange *x)
     (void)s;
     tare_error err = TARE_ERROR_INIT;
     struct ingest *in = x->work = mem_new(1, sizeof *in);
-    tare_status status = TARE_NOMEM;
+    tare_status status = in ? TARE_OK : error_nomem(&err, "a batch");
     if (in) {
         readings_init(&in->readings, &in->arena);
         status = readings_read_json(&in->readings, x->body.data, x->body.len, &err);
         if (status == TARE_OK) status = readings_close(&in->readings, now_ms(), &err);
     }
-    if (status == TARE_NOMEM)
-        reply_problem(x, 503, "no memory");
-    else if (status != TARE_OK)
-        reply_problem(x, 422, "%s", err.text);
+    if (status != TARE_OK)
+        reply_refused(x, 422, &err);
     else
         api_batch_of(&in->batch, x, &in->readings);
 }
@@ -186,7 +184,7 @@ bool api_find_host(struct server *sv, struct store *s, struct exchange *x, int64
     if (status == TARE_OK) status = exchange_query(x, "project", &like.project, &err);
     if (status == TARE_OK && !like.name) status = error_set(&err, TARE_INVALID, "host= is needed");
     if (status != TARE_OK) {
-        reply_problem(x, 400, "%s", err.text);
+        reply_refused(x, 400, &err);
         return false;
     }
     bool foreign = x->project[0] && like.project && strcmp(like.project, x->project) != 0;
@@ -408,7 +406,7 @@ static void answer_metrics(struct server *sv, struct store *s, struct exchange *
     tare_error err = TARE_ERROR_INIT;
     struct asked a = {.x = x, .index = MAP_U64_INIT};
     if (read_question(x, &a, &err) != TARE_OK) {
-        reply_problem(x, 400, "%s", err.text);
+        reply_refused(x, 400, &err);
         return;
     }
     if (!api_find_host(sv, s, x, &a.host)) return;

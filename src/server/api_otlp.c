@@ -48,16 +48,14 @@ static void check_export(struct server *sv, struct store *s, struct exchange *x)
     struct export *e = x->work = mem_new(1, sizeof *e);
     (void)sv;
     (void)s;
-    tare_status status = e ? otlp_read_json(&e->otlp, x->body.data, x->body.len, &err) : TARE_NOMEM;
+    tare_status status =
+        e ? otlp_read_json(&e->otlp, x->body.data, x->body.len, &err) : error_nomem(&err, "an export");
     if (status == TARE_OK) {
         otlp_close(&e->otlp, (int64_t)(clock_unix_ns() / 1000000));
         name_batches(x, e);
-        if (e->otlp.arena.failed) status = TARE_NOMEM;
+        if (e->otlp.arena.failed) status = error_nomem(&err, "an export");
     }
-    if (status == TARE_NOMEM)
-        reply_problem(x, 503, "no memory");
-    else if (status != TARE_OK)
-        reply_problem(x, 400, "%s", err.text);
+    if (status != TARE_OK) reply_refused(x, 400, &err);
 }
 
 static tare_status keep_export(struct server *sv, struct store *s, struct exchange *x, tare_error *err)

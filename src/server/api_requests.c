@@ -42,8 +42,8 @@ static void check_batch(struct server *sv, struct store *s, struct exchange *x)
     (void)s;
     tare_error err = TARE_ERROR_INIT;
     struct batch *b = mem_new(1, sizeof *b);
-    tare_status status =
-        b ? requests_read(&b->requests, "the batch", x->body.data, x->body.len, &err) : TARE_NOMEM;
+    tare_status status = b ? requests_read(&b->requests, "the batch", x->body.data, x->body.len, &err)
+                           : error_nomem(&err, "a batch");
     if (status == TARE_OK && (int64_t)b->requests.from_ms > now_ms() + AHEAD_MS) {
         status = error_set(&err, TARE_FORMAT,
                            "the batch: from_ms: is in the future (is the clock of host %s right?)",
@@ -55,7 +55,7 @@ static void check_batch(struct server *sv, struct store *s, struct exchange *x)
         return;
     }
     mem_free(b);
-    reply_problem(x, status == TARE_NOMEM ? 503 : 422, "%s", status == TARE_NOMEM ? "no memory" : err.text);
+    reply_refused(x, 422, &err);
 }
 
 /* What does not fit changes nothing, and is no failure of the transaction that others are in. */

@@ -64,7 +64,7 @@ static void answer_list(struct server *sv, struct store *s, struct exchange *x)
     tare_status status = read_filter(x, &f, &err);
     if (status == TARE_OK) status = check_before(s, &f, &err);
     if (status == TARE_INVALID) {
-        reply_problem(x, 400, "%s", err.text);
+        reply_refused(x, 400, &err);
         return;
     }
     reply_json(x, 200);
@@ -163,13 +163,14 @@ static void check_document(struct server *sv, struct store *s, struct exchange *
     (void)s;
     tare_error err = TARE_ERROR_INIT;
     struct run *run = mem_new(1, sizeof *run);
-    tare_status status = run ? run_read(run, "the document", x->body.data, x->body.len, &err) : TARE_NOMEM;
+    tare_status status =
+        run ? run_read(run, "the document", x->body.data, x->body.len, &err) : error_nomem(&err, "a run");
     if (status == TARE_OK) {
         x->work = run;
         return;
     }
     mem_free(run);
-    reply_problem(x, status == TARE_NOMEM ? 503 : 422, "%s", status == TARE_NOMEM ? "no memory" : err.text);
+    reply_refused(x, 422, &err);
 }
 
 static tare_status keep_run(struct server *sv, struct store *s, struct exchange *x, tare_error *err)

@@ -38,7 +38,7 @@ static void answer_names(struct server *sv, struct store *s, struct exchange *x)
     tare_error err = TARE_ERROR_INIT;
     struct json j;
     if (read_query(x, &q, &err) != TARE_OK) {
-        reply_problem(x, 400, "%s", err.text);
+        reply_refused(x, 400, &err);
         return;
     }
     reply_json(x, 200);
@@ -101,7 +101,7 @@ static void answer_points(struct server *sv, struct store *s, struct exchange *x
     const struct number_range limits = {1, POINTS_MAX};
     bool good = read_id(x->param, &span.series);
     if (good && exchange_query_number(x, "last", limits, &span.last, &err) != TARE_OK)
-        reply_problem(x, 400, "%s", err.text);
+        reply_refused(x, 400, &err);
     else if (good && s->ops->series(s, &span, &points, &err) != TARE_OK)
         steps_failed(sv, x, &err);
     else if (points.at.n == 0)

@@ -84,9 +84,13 @@ static void begin_session(struct server *s, struct exchange *x, struct login *a)
 
 static void log_in(struct server *s, struct exchange *x)
 {
-    json_error_t why;
+    tare_error err = TARE_ERROR_INIT;
     struct login a = {0};
-    json_t *body = json_loadb(x->body.data, x->body.len, JSON_REJECT_DUPLICATES, &why);
+    json_t *body;
+    if (exchange_json(x, &body, &err) == TARE_NOMEM) {
+        reply_refused(x, 400, &err);
+        return;
+    }
     const char *once = json_string_value(json_object_get(body, "once"));
     const char *token = json_string_value(json_object_get(body, "token"));
     if (!body || (!once) == (!token)) {

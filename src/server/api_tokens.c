@@ -106,13 +106,10 @@ static const char *take_member(struct new_token *n, const char *key, const json_
     return "a token has scopes, project, name and expires_s";
 }
 
-static const char *read_wish(struct new_token *n, struct exchange *x, tare_error *err)
+static const char *read_wish(struct new_token *n, tare_error *err)
 {
-    json_error_t why;
     const char *key, *wrong = NULL;
     json_t *value;
-    n->body = json_loadb(x->body.data, x->body.len, JSON_REJECT_DUPLICATES, &why);
-    if (!n->body) return arena_printf(&x->arena, "line %d, column %d: %s", why.line, why.column, why.text);
     if (!json_is_object(n->body)) return "expected an object";
     json_object_foreach(n->body, key, value)
     {
@@ -131,8 +128,11 @@ static void check_wish(struct server *s, struct exchange *x)
         reply_problem(x, 503, "no memory");
         return;
     }
-    const char *wrong = read_wish(n, x, &err);
-    if (wrong)
+    tare_status status = exchange_json(x, &n->body, &err);
+    const char *wrong = status == TARE_OK ? read_wish(n, &err) : NULL;
+    if (status != TARE_OK)
+        reply_refused(x, 422, &err);
+    else if (wrong)
         reply_problem(x, 422, "%s", wrong);
     else if (n->wish.project && !is_ours(x, n->wish.project))
         reply_problem(x, 403, "this token makes tokens of its own project only");
@@ -231,7 +231,7 @@ static void answer_audit(struct server *sv, struct store *s, struct exchange *x)
     uint64_t before = 0;
     if (exchange_query_number(x, "limit", (struct number_range){1, AUDIT_MAX}, &f.limit, &err) != TARE_OK ||
         exchange_query_number(x, "before", (struct number_range){1, INT64_MAX}, &before, &err) != TARE_OK) {
-        reply_problem(x, 400, "%s", err.text);
+        reply_refused(x, 400, &err);
         return;
     }
     f.before = (int64_t)before;

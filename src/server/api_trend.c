@@ -66,7 +66,7 @@ static void answer_trend(struct server *sv, struct store *s, struct exchange *x)
     tare_status status = read_ask(x, &ask, &err);
     if (status == TARE_OK && !ask.query.subject) status = error_set(&err, TARE_INVALID, "subject: which?");
     if (status != TARE_OK) {
-        reply_problem(x, 400, "%s", err.text);
+        reply_refused(x, 400, &err);
         return;
     }
     found.subject = ask.query.subject;
@@ -180,7 +180,7 @@ static void answer_worse(struct server *sv, struct store *s, struct exchange *x)
     struct worse_list list = {VEC_INIT};
     if (read_ask(x, &ask, &err) != TARE_OK ||
         exchange_query_number(x, "after", ids, &after, &err) != TARE_OK) {
-        reply_problem(x, 400, "%s", err.text);
+        reply_refused(x, 400, &err);
         return;
     }
     ask.query.after = (int64_t)after;

@@ -82,6 +82,12 @@ void reply_problem(struct exchange *x, unsigned status, const char *detail, ...)
     json_finish(&j, NULL); /* where memory ran out the status alone goes out */
 }
 
+void reply_refused(struct exchange *x, unsigned status, const tare_error *err)
+{
+    bool memory = err->status == TARE_NOMEM;
+    reply_problem(x, memory ? 503 : status, "%s", memory ? "no memory" : err->text);
+}
+
 void reply_time(struct json *j, const char *key, int64_t unix_ms)
 {
     struct buf text = BUF_INIT;
@@ -94,6 +100,19 @@ void reply_release(struct reply *r)
 {
     buf_release(&r->body);
     *r = (struct reply){.body = BUF_INIT};
+}
+
+/* ---- the body ---- */
+
+tare_status exchange_json(const struct exchange *x, json_t **out, tare_error *err)
+{
+    json_error_t why;
+    errno = 0; /* jansson takes a refused allocation for a syntax error of the text, at some places */
+    *out = json_loadb(x->body.data, x->body.len, JSON_REJECT_DUPLICATES, &why);
+    if (*out) return TARE_OK;
+    if (errno == ENOMEM) return error_nomem(err, "the body");
+    return error_set(err, TARE_INVALID, "the body is no JSON: line %d, column %d: %.150s", why.line,
+                     why.column, why.text);
 }
 
 /* ---- the query ---- */

@@ -4,6 +4,8 @@
 #ifndef SERVER_EXCHANGE_H
 #define SERVER_EXCHANGE_H
 
+#include <jansson.h>
+
 #include "core/arena.h"
 #include "core/buf.h"
 #include "core/json.h"
@@ -68,9 +70,14 @@ void reply_json(struct exchange *x, unsigned status);
 /* Problem details of RFC 9457; `detail` must not tell of paths, SQL or versions. printf. */
 void reply_problem(struct exchange *x, unsigned status, const char *detail, ...)
     __attribute__((format(printf, 3, 4)));
+/* What the client sent is wrong, and why; where there was no memory to look at it, 503. */
+void reply_refused(struct exchange *x, unsigned status, const tare_error *err);
 /* A time of the store as RFC 3339; 0: null. */
 void reply_time(struct json *j, const char *key, int64_t unix_ms);
 void reply_release(struct reply *r);
+
+/* The body as JSON; TARE_INVALID names the place where it is none. */
+tare_status exchange_json(const struct exchange *x, json_t **out, tare_error *err);
 
 /* The value of a name in the query, decoded once into the arena; NULL: not there. TARE_INVALID: %-escapes that are
  * none, or a NUL. */

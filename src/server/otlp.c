@@ -245,9 +245,12 @@ tare_status otlp_read_json(struct otlp *o, const char *bytes, size_t n, tare_err
 {
     json_error_t e;
     tare_status s = TARE_OK;
+    errno = 0; /* jansson takes a refused allocation for a syntax error of the text, at some places */
     json_t *root = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &e);
     const json_t *resources = json_object_get(root, "resourceMetrics");
-    if (!root)
+    if (!root && errno == ENOMEM)
+        s = error_nomem(err, "the request");
+    else if (!root)
         s = error_set(err, TARE_FORMAT, "the request: line %d, byte %d: %.150s", e.line, e.position, e.text);
     else if (!json_is_array(resources))
         s = error_set(err, TARE_FORMAT, "the request: resourceMetrics: must be a list");

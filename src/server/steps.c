@@ -12,6 +12,8 @@ void steps_failed(struct server *s, struct exchange *x, const tare_error *err)
     s->options.say(s->options.say_ctx, text);
     if (err->status == TARE_BUSY)
         reply_problem(x, 503, "the store is busy");
+    else if (err->status == TARE_NOMEM)
+        reply_problem(x, 503, "no memory");
     else if (err->status == TARE_IO)
         reply_problem(x, 507, "the store cannot be written or read");
     else
