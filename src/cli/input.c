@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/kept.h"
 #include "core/mem.h"
 #include "core/str.h"
 
@@ -92,7 +93,7 @@ static bool names_run(const char *path, char *out, size_t size)
 bool input_holds_run(const char *path)
 {
     char named[4096];
-    return input_is_run(path) || names_run(path, named, sizeof named);
+    return input_is_run(path) || names_run(path, named, sizeof named) || kept_is_name(path);
 }
 
 tare_status input_run_load(struct run *out, const char *path, tare_error *err)
@@ -127,7 +128,28 @@ void input_runs_release(struct input_runs *r)
     *r = (struct input_runs){NULL, NULL, 0};
 }
 
-int input_runs_load(struct cli *cli, struct input_runs *out, char **paths, size_t n)
+/* The history is opened only where a name is in it. */
+static tare_status load_all(struct input_runs *out, const struct history_args *history, char **names,
+                            size_t n, tare_error *err)
+{
+    struct kept_runs kept = {NULL, NULL, NULL};
+    tare_status s = TARE_OK;
+    for (; s == TARE_OK && out->n < n; out->n++) {
+        const char *name = names[out->n];
+        bool is_kept = kept_is_name(name);
+        if (is_kept && !kept.store) s = history_store(history, false, &kept.store, err);
+        if (s == TARE_OK)
+            s = is_kept ? kept_load(&kept, name, &out->runs[out->n], err)
+                        : input_run_load(&out->runs[out->n], name, err);
+        if (s < 0) break;
+        out->list[out->n] = &out->runs[out->n];
+    }
+    store_close(kept.store);
+    return s;
+}
+
+int input_runs_load(struct cli *cli, struct input_runs *out, const struct history_args *history, char **names,
+                    size_t n)
 {
     tare_status s = TARE_OK;
     *out = (struct input_runs){NULL, NULL, 0};
@@ -135,11 +157,7 @@ int input_runs_load(struct cli *cli, struct input_runs *out, char **paths, size_
     out->list = mem_new(n, sizeof *out->list); /* NOLINT(bugprone-sizeof-expression): of pointers */
     if (!out->runs || !out->list)
         s = error_set(&cli->error, TARE_NOMEM, "out of memory for %zu documents", n);
-    for (; s == TARE_OK && out->n < n; out->n++) {
-        s = input_run_load(&out->runs[out->n], paths[out->n], &cli->error);
-        if (s < 0) break;
-        out->list[out->n] = &out->runs[out->n];
-    }
+    if (s == TARE_OK) s = load_all(out, history, names, n, &cli->error);
     if (s == TARE_OK) return 0;
     input_runs_release(out);
     return cli_fail_input(cli);

@@ -56,6 +56,8 @@ struct history_args {
 #define OPT_SERVER(a) \
     OPT_STRING(0, "server", &(a)->file, "<url>", "ask this server in place of a history (with TARE_TOKEN)", \
                .flags = OPT_NO_ENV, .not_with = "history")
+/* Of commands that show runs: where @name and ids are. */
+#define OPT_ASKED(a) OPT_HISTORY(a), OPT_SERVER(a), OPT_HISTORY_DIR(a)
 /* Of commands that make a run. */
 #define OPT_PUSH(a) \
     OPT_FLAG(0, "push", &(a)->push, "send the run to a server, too; kept and sent later where it is away", \

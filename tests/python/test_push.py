@@ -348,6 +348,14 @@ def test_what_is_asked_here_may_be_asked_there(server, here, document, tmp_path)
     same(here, server.address, "trend", "--subject", subject, "--json")
     first, last = id_of(document(0)), id_of(document(11))
     assert "verdict" in same(here, server.address, "compare", "@" + first, "@" + last)
+    shown = same(here, server.address, "report", "@" + first, last.lower())
+    assert shown == here.run("report", folder / "0.json", folder / "11.json").stdout
+    assert same(here, server.address, "report", "latest", "--json") == here.run("report", folder / "11.json", "--json").stdout
+    words = ("--rate", "5/s", "--slo", "p50<=10s")
+    assert same(here, server.address, "plan", "@" + first, *words) == here.run("plan", folder / "0.json", *words).stdout
+    assert "no baseline 01ZZZZZ" in here.run("report", "@01ZZZZZ", "--server", server.address, rc=2).stderr
+    page = here.run("report", "@" + first, "@" + last, "--html", "-", "--server", server.address).stdout
+    assert first in page and last in page
     here.run("history", "export", "out", "--server", server.address)
     assert len(list((here.folder / "out").iterdir())) == 12
     assert "changed where it runs" in here.run("history", "tag", "latest", "x", "--server", server.address, rc=3).stderr

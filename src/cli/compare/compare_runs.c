@@ -11,6 +11,7 @@
 #include "analyze/judge/launches.h"
 #include "cli/compare/compare_args.h"
 #include "cli/input.h"
+#include "cli/kept.h"
 #include "cli/compare/shell_words.h"
 #include "core/file.h"
 #include "core/mem.h"
@@ -44,15 +45,6 @@ static bool is_there(const char *name)
 {
     struct stat st;
     return stat(name, &st) == 0;
-}
-
-/* @main, baseline:main, or the beginning of an id, unless there is such a file. */
-static bool in_history(const char *name)
-{
-    if (is_there(name)) return false;
-    size_t n = strspn(name, "0123456789ABCDEFGHJKMNPQRSTVWXYZabcdefghjkmnpqrstvwxyz");
-    bool id = name[n] == 0 && n >= 4 && n <= 26 && name[0] >= '0' && name[0] <= '7';
-    return name[0] == '@' || strncmp(name, "baseline:", 9) == 0 || strcmp(name, "latest") == 0 || id;
 }
 
 static tare_status add_file(struct side *to, const char *path, tare_error *err)
@@ -90,59 +82,13 @@ static tare_status add_folder(struct side *to, const char *path, tare_error *err
     return s;
 }
 
-struct newest {
-    const char *but;
-    char id[ULID_SIZE];
-};
-
-static tare_status note_newest(void *ctx, const struct store_run *run, tare_error *err)
-{
-    struct newest *n = ctx;
-    (void)err;
-    if (!n->id[0] && (!n->but || strcmp(run->id, n->but) != 0)) snprintf(n->id, sizeof n->id, "%s", run->id);
-    return TARE_OK;
-}
-
-/* The newest run of the subject, other than the one that was just made. */
-static tare_status find_latest(struct comparing *k, char id[ULID_SIZE])
-{
-    struct newest n = {.but = k->fresh};
-    struct store_filter f = {.subject = k->subject, .limit = 2};
-    tare_status s = k->store->ops->list(k->store, &f, note_newest, &n, &k->cli->error);
-    if (s < 0) return s;
-    if (!n.id[0]) return error_set(&k->cli->error, TARE_INVALID, "%s: holds no earlier run", k->store->where);
-    memcpy(id, n.id, ULID_SIZE);
-    return TARE_OK;
-}
-
-static tare_status find_id(struct comparing *k, const char *name, char id[ULID_SIZE])
-{
-    bool baseline = strncmp(name, "baseline:", 9) == 0;
-    const char *word = name[0] == '@' ? name + 1 : name;
-    if (baseline) word = name + 9;
-    tare_error *err = &k->cli->error, none = TARE_ERROR_INIT;
-    if ((baseline || name[0] == '@') && store_name_ok(word)) {
-        tare_status s = store_baseline(k->store, word, k->subject, id, baseline ? err : &none);
-        if (s == TARE_OK || baseline) return s;
-    }
-    tare_status s = strcmp(word, "latest") == 0 ? find_latest(k, id) : store_find(k->store, word, id, err);
-    return s < 0 && name[0] == '@' && none.text[0] ? error_set(err, TARE_INVALID, "%s", none.text) : s;
-}
-
 static tare_status add_kept(struct comparing *k, struct side *to, const char *name)
 {
-    char id[ULID_SIZE];
-    struct buf text = BUF_INIT;
     struct run run;
-    tare_error *err = &k->cli->error;
-    if (!k->store)
-        return error_set(err, TARE_INVALID, "%s: there is no history to find it in (--history)", name);
-    tare_status s = find_id(k, name, id);
-    if (s == TARE_OK) s = store_document(k->store, id, &text, err);
-    if (s == TARE_OK) s = run_read(&run, name, text.data, text.len, err);
-    buf_release(&text);
+    struct kept_runs kept = {k->store, k->subject, k->fresh};
+    tare_status s = kept_load(&kept, name, &run, &k->cli->error);
     if (s < 0) return s;
-    s = vec_push(&to->runs, run, err);
+    s = vec_push(&to->runs, run, &k->cli->error);
     if (s < 0) run_release(&run);
     return s;
 }
@@ -150,7 +96,7 @@ static tare_status add_kept(struct comparing *k, struct side *to, const char *na
 static tare_status add_named(struct comparing *k, struct side *to, const char *name)
 {
     struct stat st;
-    if (in_history(name)) return add_kept(k, to, name);
+    if (kept_is_name(name)) return add_kept(k, to, name);
     if (stat(name, &st) == 0 && S_ISDIR(st.st_mode)) return add_folder(to, name, &k->cli->error);
     return add_file(to, name, &k->cli->error);
 }
@@ -160,7 +106,7 @@ static tare_status load_side(struct comparing *k, struct side *to, const struct 
 {
     tare_status s = TARE_OK;
     for (size_t i = 0; s == TARE_OK && i < names->n; i++)
-        if (in_history(names->items[i]) == kept) s = add_named(k, to, names->items[i]);
+        if (kept_is_name(names->items[i]) == kept) s = add_named(k, to, names->items[i]);
     if (!k->subject && to->runs.n) k->subject = to->runs.items[0].subject.name;
     return s;
 }
@@ -175,7 +121,7 @@ static tare_status list_side(struct side *s, tare_error *err)
 static bool any_kept(const struct opt_list *names)
 {
     for (size_t i = 0; i < names->n; i++)
-        if (in_history(names->items[i])) return true;
+        if (kept_is_name(names->items[i])) return true;
     return false;
 }
 
@@ -246,7 +192,7 @@ static void name_sides(struct comparing *k, struct comparison *c)
     for (int i = 0; i < 2; i++) {
         if (names[i]->n == 0) continue;
         sides[i]->name = arena_str(&c->arena, names[i]->items[0]);
-        sides[i]->path = in_history(names[i]->items[0]) ? NULL : sides[i]->name;
+        sides[i]->path = kept_is_name(names[i]->items[0]) ? NULL : sides[i]->name;
         if (names[i]->n > 1)
             sides[i]->name = arena_printf(&c->arena, "%s and %zu more", names[i]->items[0], names[i]->n - 1);
     }

@@ -26,6 +26,7 @@ struct plan_question {
     struct capacity_goal goal;
     bool json;
     struct opt_list cases;
+    struct history_args history;
 };
 
 struct rows {
@@ -308,7 +309,7 @@ static int plan_runs(struct cli *cli, int argc, char **argv, const struct plan_q
 {
     struct input_runs args;
     struct rows rows = {0};
-    int rc = input_runs_load(cli, &args, argv, (size_t)argc);
+    int rc = input_runs_load(cli, &args, &a->history, argv, (size_t)argc);
     if (rc) return rc;
     if (plan_all(&rows, &args, a, &cli->error) < 0)
         rc = cli_fail(cli);
@@ -324,7 +325,7 @@ static int plan_runs(struct cli *cli, int argc, char **argv, const struct plan_q
 int cmd_plan(struct cli *cli, int argc, char **argv)
 {
     static const struct opt_usage usage = {
-        .synopsis = "tare plan [options] --rate <rate> --slo <limit> <run.json>...",
+        .synopsis = "tare plan [options] --rate <rate> --slo <limit> <run.json | @id>...",
         .about = "How many replicas keep a limit on response time at a rate of requests? From the single times in "
                  "run documents of `tare bench`: the queue before the replicas is simulated, for each case, with "
                  "random arrivals. Prints the replicas, how busy they are, the response time that results, and at "
@@ -334,7 +335,7 @@ int cmd_plan(struct cli *cli, int argc, char **argv)
         .max_args = OPT_ANY,
         .args = OPT_ARGS_FILES,
     };
-    struct plan_question a = {.goal = {.seed = 1}, .cases = OPT_LIST_INIT};
+    struct plan_question a = {.goal = {.seed = 1}, .cases = OPT_LIST_INIT, .history = HISTORY_ARGS_INIT};
     const struct opt rows[] = {
         OPT_CALLBACK('r', "rate", on_rate, &a, "<rate>", "requests: 500/s; or units of a case: 500texts/s",
                      .required = "how many requests per second?"),
@@ -344,6 +345,7 @@ int cmd_plan(struct cli *cli, int argc, char **argv)
         OPT_LIST(0, "case", &a.cases, "<name>", "only this case"),
         OPT_UINT(0, "seed", &a.goal.seed, "of the simulation"),
         OPT_JSON(&a.json),
+        OPT_ASKED(&a.history),
         OPT_END,
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);

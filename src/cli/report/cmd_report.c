@@ -12,6 +12,7 @@
 #include "cli/html_out.h"
 #include "cli/output.h"
 #include "cli/input.h"
+#include "cli/kept.h"
 #include "report/gpu/gpu_report.h"
 #include "report/trace/report.h"
 #include "report/run/run_report.h"
@@ -23,6 +24,7 @@ struct report_args {
     double min_percent;
     const char *output; /* NULL: stdout */
     const char *html;   /* the page in place of the text; NULL: none */
+    struct history_args history;
 };
 
 /* ---- one thread of all ---- */
@@ -196,7 +198,7 @@ static int report_trace(struct cli *cli, int argc, char **argv, const struct rep
 static int report_runs(struct cli *cli, int argc, char **argv, const struct report_args *a)
 {
     struct input_runs args;
-    int rc = input_runs_load(cli, &args, argv, (size_t)argc);
+    int rc = input_runs_load(cli, &args, &a->history, argv, (size_t)argc);
     if (rc) return rc;
     struct run_report report = {.runs = args.list, .n = args.n};
     tare_status s = output_runs(cli, a->output, &report, run_formats[a->format].write);
@@ -239,8 +241,10 @@ static bool compared(struct cli *cli, struct comparison *c, const struct input_r
                                .rule = BETWEEN_RULE_INIT,
                                .apart_ms = LAUNCHES_APART_MS};
     if (comparison_init(c, "saved", &err) == TARE_OK) {
-        c->base.name = c->base.path = names[0];
-        c->new_.name = c->new_.path = names[1];
+        c->base.name = names[0];
+        c->new_.name = names[1];
+        c->base.path = kept_is_name(names[0]) ? NULL : names[0];
+        c->new_.path = kept_is_name(names[1]) ? NULL : names[1];
         if (compare_saved(c, &in, &err) == TARE_OK) return true;
         comparison_release(c);
     }
@@ -255,7 +259,7 @@ static tare_status add_runs(struct cli *cli, struct html_out *h, const struct in
     tare_status s = TARE_OK;
     for (size_t i = 0; i < runs->n && s == TARE_OK; i++) {
         s = html_out_run(h, names[i], runs->list[i], runs->n, &cli->error);
-        if (s == TARE_OK) html_out_trace_beside(h, cli, runs->list[i], names[i]);
+        if (s == TARE_OK && !kept_is_name(names[i])) html_out_trace_beside(h, cli, runs->list[i], names[i]);
     }
     return s;
 }
@@ -292,15 +296,15 @@ static int write_page(struct cli *cli, const struct input_runs *runs, const stru
     return rc;
 }
 
-static int report_page(struct cli *cli, int argc, char **argv, const char *path, bool gross)
+static int report_page(struct cli *cli, int argc, char **argv, const struct report_args *a)
 {
     struct arena arena = ARENA_INIT;
     struct input_runs runs = {0};
     struct given g;
     int rc = sort_files(argc, argv, &g, &arena, &cli->error) == TARE_OK ? 0 : cli_fail(cli);
-    if (!rc && g.n_runs) rc = input_runs_load(cli, &runs, g.runs, g.n_runs);
+    if (!rc && g.n_runs) rc = input_runs_load(cli, &runs, &a->history, g.runs, g.n_runs);
     if (!rc) {
-        rc = write_page(cli, &runs, &g, path, gross);
+        rc = write_page(cli, &runs, &g, a->html, a->gross);
         input_runs_release(&runs);
     }
     arena_release(&arena);
@@ -317,14 +321,14 @@ static const struct opt_kind kinds[] = {
     {0, NULL, NULL}};
 
 static const struct opt_usage usage = {
-    .synopsis = "tare report [options] <trace>...\ntare report [options] <run.json>...\n"
-                "tare report --html <file> <run.json | trace>...",
+    .synopsis = "tare report [options] <trace>...\ntare report [options] <run.json | @id>...\n"
+                "tare report --html <file> <run.json | @id | trace>...",
     .about = "Print the call tree of a trace: how often each scope ran, its total and self time, the mean "
              "with its 95 % interval, percentiles, and its share. Times are net: the cost of tare itself, "
              "weighed in the running program, is taken out. Percentiles and the maximum are as read. "
              "Several traces are those of the ranks of one job: what their GPUs did is shown side by side, as with "
              "--gpu. "
-             "Or print the run documents that `tare bench` saved: a row per case, findings, "
+             "Or print runs that `tare bench` kept, documents or by their id in the history: a row per case, findings, "
              "recommendations and targets. With --html, write one page with plots that needs no network; two run "
              "documents are also compared, traces of the ranks of a job are lanes of one timeline, two other "
              "traces give a flame graph of their difference.",
@@ -348,13 +352,15 @@ int cmd_report(struct cli *cli, int argc, char **argv)
         TREE_SORT_MAP(X)
 #undef X
             {NULL, 0, NULL}};
-    struct report_args a = {.sort = TREE_SORT_TOTAL, .format = RUN_FORMAT_text};
+    struct report_args a = {.sort = TREE_SORT_TOTAL, .format = RUN_FORMAT_text, .history = HISTORY_ARGS_INIT};
     const struct opt rows[] = {
         OPT_ENUM('f', "format", &a.format, formats, "how to print it"),
         OPT_OUT('o', "output", &a.output, "<file>", "write to this file instead of stdout"),
         OPT_JSON(&a.json),
         OPT_OUT(0, "html", &a.html, "<file>", "a page with plots instead: one file, no network; - is stdout",
                  .not_with = "format json output", .hint = "a page is an answer of its own"),
+        OPT_GROUP("of runs"),
+        OPT_ASKED(&a.history),
         OPT_GROUP("of traces"),
         OPT_FLAG(0, "gpu", &a.gpu, "what GPUs did: busy and idle by cause, kernels, copies, calls, ranges",
                  .only_for = TRACE, .not_with = "gross flat sort depth min-share thread",
@@ -383,6 +389,6 @@ int cmd_report(struct cli *cli, int argc, char **argv)
     if (rc) return rc;
     rc = output_is_answer(a.html) ? 0 : html_out_check(cli, a.html);
     if (rc) return rc;
-    if (a.html) return report_page(cli, argc, argv, a.html, a.gross);
+    if (a.html) return report_page(cli, argc, argv, &a);
     return (kind == RUNS ? report_runs : report_trace)(cli, argc, argv, &a);
 }
