@@ -124,11 +124,11 @@ def benching():
 
 
 def no_space():
-    """On a disk of 400 KiB: the bench warns or says so, and what the history held can be read."""
+    """On a disk of 1 MiB: the bench warns or says so, and what the history held can be read."""
     place = tempfile.mkdtemp(dir=TMP)
-    documents(os.path.join(place, "docs"), 200)
+    documents(os.path.join(place, "docs"), 1000)
     os.mkdir(os.path.join(place, "disk"))
-    script = ("mount -t tmpfs -o size=400k none disk || exit 99; n=0; for f in docs/*.json; do "
+    script = ("mount -t tmpfs -o size=1m none disk || exit 99; n=0; for f in docs/*.json; do "
               "'{0}' history import --history disk/h.db $f 2>err || {{ rc=$?; break; }}; n=$((n+1)); done; cat err; "
               "'{0}' history list --limit 0 --json --history disk/h.db >list || cp disk/h.db* . ; echo \"$n $rc\"").format(TARE)
     done = subprocess.run(["unshare", "-m", "sh", "-c", script], cwd=place, env=ENV, capture_output=True, text=True, timeout=120)
@@ -146,7 +146,7 @@ def no_byte_left():
     place = tempfile.mkdtemp(dir=TMP)
     documents(os.path.join(place, "docs"), 3)
     os.mkdir(os.path.join(place, "disk"))
-    script = ("mount -t tmpfs -o size=400k none disk || exit 99; '{0}' history import --history disk/h.db docs/*.json || exit 98; "
+    script = ("mount -t tmpfs -o size=1m none disk || exit 99; '{0}' history import --history disk/h.db docs/*.json || exit 98; "
               "dd if=/dev/zero of=disk/rest bs=4k 2>/dev/null; dd if=/dev/zero of=disk/crumbs bs=1 count=4096 2>/dev/null; "
               "'{0}' history list --limit 0 --json --history disk/h.db >list || exit 97; "
               "'{0}' history tag --history disk/h.db 01KC{1:022d} x; echo \"tag $?\"; rm disk/rest; "
