@@ -100,6 +100,8 @@ static int read_args(struct run_command *a, int argc, char **argv)
     o->alerts = (const char *const *)a->alerts.items;
     o->n_alerts = a->alerts.n;
     o->output_dir = a->history.output_dir;
+    o->server = a->history.push || a->history.push_must ? a->history.server : NULL;
+    o->token = history_token();
     a->history.quiet = a->quiet;
     if (!rc && watch_gpu_find(&o->gpu, &a->cli->error) != TARE_OK)
         rc = cli_usage_error(a->cli, "%s", a->cli->error.text);

@@ -68,6 +68,33 @@ void watch_note_told(struct watcher *w)
     }
 }
 
+/* ---- live metrics: what goes wrong with them is told, and no more ---- */
+
+static void open_sender(struct watcher *w)
+{
+    tare_error why = TARE_ERROR_INIT;
+    if (!w->options->server) return;
+    if (sender_open(&w->sender, w->options->server, w->options->token, &why) != TARE_OK)
+        watch_say(w->options, WATCH_WARNING, "no live metrics: %s", why.text);
+}
+
+static void start_sender(struct watcher *w)
+{
+    tare_error why = TARE_ERROR_INIT;
+    if (w->sender && sender_start(w->sender, &why) != TARE_OK)
+        watch_say(w->options, WATCH_WARNING, "no live metrics: %s", why.text);
+}
+
+static void end_sender(struct watcher *w)
+{
+    struct sender_account sent;
+    sender_end(w->sender, &sent);
+    w->sender = NULL;
+    if (sent.lost && w->child.started)
+        watch_say(w->options, WATCH_WARNING, "live metrics: %llu of %llu values are not at the server: %s",
+                  (unsigned long long)sent.lost, (unsigned long long)sent.values, sent.why.text);
+}
+
 /* Everything that takes time and memory is opened while the forked program still waits. */
 static tare_status start_program(struct watcher *w, int *exit_code, tare_error *err)
 {
@@ -79,9 +106,13 @@ static tare_status start_program(struct watcher *w, int *exit_code, tare_error *
     if (s == TARE_OK) s = probes_open(&w->probes, o->n_probes ? o->probes : NULL, o->n_probes, &at, err);
     if (s == TARE_OK) s = open_trace(w, err);
     if (s != TARE_OK) return s;
+    open_sender(w);
     watch_begin(w);
     s = child_start(&w->child, o->command[0], exit_code, err);
-    if (s != TARE_OK) drop_trace(w);
+    if (s == TARE_OK)
+        start_sender(w);
+    else
+        drop_trace(w);
     return s;
 }
 
@@ -137,6 +168,7 @@ tare_status watch_program(struct watcher *w, struct run *run, int *exit_code, ta
     if (s == TARE_OK) s = start_program(w, exit_code, err);
     if (s == TARE_OK) {
         watch_until_end(w);
+        end_sender(w);
         conclude(w, run);
         *exit_code = child_exit_code(&w->child);
     }
@@ -147,6 +179,7 @@ tare_status watch_program(struct watcher *w, struct run *run, int *exit_code, ta
 void watch_release(struct watcher *w)
 {
     places_leave(&w->places);
+    sender_end(w->sender, &(struct sender_account){0}); /* of a program that never started */
     probes_close(&w->probes);
     system_report_free(w->report);
     deriver_free(w->deriver);

@@ -2,7 +2,7 @@
  * watch.h - watching a program: all that `tare run` does between its command line and its answer. What there is to say
  * meanwhile goes to the caller's `say`, what was seen into a run document and a trace; never prints. One file each:
  * watch.c (the flow), watch_places.c (where things go), watch_child.c (the program), watch_loop.c (samples and alerts),
- * watch_hook.c (what alerts start), watch_record.c (the document).
+ * watch_hook.c (what alerts start), watch_send.c (live metrics), watch_record.c (the document).
  *
  *     places_choose(&w.places, &options, &run, err);
  *     watch_program(&w, &run, &exit_code, err);       // TARE_OK: it has run; w.recorded: the document is whole
@@ -21,6 +21,7 @@
 #include "run/run.h"
 #include "watch/watch_child.h"
 #include "watch/watch_hook.h"
+#include "watch/watch_send.h"
 
 enum watch_tone {
     WATCH_ALERT,
@@ -39,8 +40,9 @@ struct watch_options {
     const char *output, *trace;     /* files; NULL: not named */
     const char *output_dir;
     bool no_save;
-    struct watch_gpu gpu; /* record what GPUs do */
-    bool ignored_sigpipe; /* before tare ignored it */
+    struct watch_gpu gpu;       /* record what GPUs do */
+    const char *server, *token; /* live metrics go there; NULL: nowhere */
+    bool ignored_sigpipe;       /* before tare ignored it */
     void (*say)(void *ctx, enum watch_tone tone, const char *text);
     void *say_ctx;
 };
@@ -87,6 +89,7 @@ struct watcher {
     struct course course;
     struct system_report *report;
     struct samples_writer *writer; /* NULL: no trace */
+    struct sender *sender;         /* NULL: no live metrics */
     const char *run_id;
     size_t noted; /* of what the probes told, in the trace already */
     uint64_t samples, late, lost;

@@ -145,6 +145,7 @@ static void take_sample(struct watcher *w, double late_s, bool last)
     if (s == TARE_OK) s = judge_sample(w, &err);
     tare_status kept = s;
     if (s == TARE_OK && w->writer) kept = samples_append(w->writer, &w->probes.set, &w->probes.now, &err);
+    if (s == TARE_OK && w->sender) sender_take(w->sender, &w->probes.set, &w->probes.now, last);
     watch_note_told(w);
     w->samples++;
     if (kept != TARE_OK && w->lost++ == 0) w->lost_why = err;

@@ -249,9 +249,13 @@ class Cut(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.answers.append(self.server.behind.ask("POST", self.path, body=body, headers={"Authorization": self.headers["Authorization"]}).status)
-        if self.server.hold:
-            self.server.release.wait(WAIT)
+        status = self.server.behind.ask("POST", self.path, body=body, headers={"Authorization": self.headers["Authorization"]}).status
+        if self.path == "/api/v1/runs":
+            self.server.answers.append(status)
+            if self.server.hold:
+                self.server.release.wait(WAIT)
+        else:
+            self.server.live.append((json.loads(body)["batch"], status))
         self.close_connection = True
 
     def log_message(self, *_):
@@ -261,7 +265,7 @@ class Cut(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def cut(server):
     proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cut)
-    proxy.behind, proxy.answers, proxy.hold, proxy.release = server, [], False, threading.Event()
+    proxy.behind, proxy.answers, proxy.live, proxy.hold, proxy.release = server, [], [], False, threading.Event()
     threading.Thread(target=proxy.serve_forever, daemon=True).start()
     yield proxy
     proxy.release.set()
