@@ -425,9 +425,10 @@ $(O)/bench/scope_cost_shared: bench/scope_cost.c bench/batch.h $(O)/libtare.so $
 BINS := $(DESTDIR)$(PREFIX)/bin
 LIBS := $(DESTDIR)$(LIBDIR)
 INCS := $(DESTDIR)$(PREFIX)/include/tare
+UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
 .PHONY: install uninstall clean help
 install: all ## install under PREFIX (default /usr/local), staged in DESTDIR
-	install -d $(BINS) $(LIBS)/pkgconfig $(INCS)
+	install -d $(BINS) $(LIBS)/pkgconfig $(INCS) $(UNITS)
 	install -m 755 $(O)/tare $(BINS)/tare
 	install -m 644 $(O)/libtare.a $(LIBS)/libtare.a
 	install -m 755 $(O)/$(SHARED) $(LIBS)/$(SHARED)
@@ -436,12 +437,14 @@ install: all ## install under PREFIX (default /usr/local), staged in DESTDIR
 	ln -sf libtare.so.$(ABI) $(LIBS)/libtare.so
 	install -m 644 include/tare/tare.h include/tare/inline.h $(INCS)
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' tare.pc.in >$(LIBS)/pkgconfig/tare.pc
-	chmod 644 $(LIBS)/pkgconfig/tare.pc
+	sed -e 's|@PREFIX@|$(PREFIX)|' packaging/tare-serve.service.in >$(UNITS)/tare-serve.service
+	install -m 644 packaging/tare-serve.socket $(UNITS)
+	chmod 644 $(LIBS)/pkgconfig/tare.pc $(UNITS)/tare-serve.service
 	$(if $(DESTDIR),,-ldconfig 2>/dev/null || true)
 
 uninstall: ## remove what install put there
 	rm -f $(BINS)/tare $(LIBS)/libtare.a $(LIBS)/$(SHARED) $(LIBS)/libtare-gpu.so $(LIBS)/libtare.so.$(ABI) $(LIBS)/libtare.so
-	rm -f $(LIBS)/pkgconfig/tare.pc $(INCS)/tare.h $(INCS)/inline.h
+	rm -f $(LIBS)/pkgconfig/tare.pc $(INCS)/tare.h $(INCS)/inline.h $(UNITS)/tare-serve.service $(UNITS)/tare-serve.socket
 	-rmdir $(INCS) 2>/dev/null || true
 
 clean: ## remove build/

@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/service.h"
 #include "core/fmt.h"
 #include "core/mem.h"
 #include "server/server.h"
@@ -29,6 +30,7 @@ struct serve_command {
     const char *tls_cert, *tls_key;
     struct duration keep;
     struct opt_list hosts;
+    struct service manager;
 };
 
 static bool read_address(const char *text, uint16_t port, struct sockaddr_storage *out)
@@ -50,16 +52,20 @@ static bool read_address(const char *text, uint16_t port, struct sockaddr_storag
 /* Tokens travel in the clear: over a network only behind something that encrypts. */
 static int check_address(struct cli *cli, const struct serve_command *a, struct sockaddr_storage *at)
 {
-    if (!read_address(a->bind, (uint16_t)a->port, at))
+    if (a->manager.listener)
+        *at = a->manager.at;
+    else if (!read_address(a->bind, (uint16_t)a->port, at))
         return cli_usage_error(cli, "--bind %s: is no address of IPv4 or IPv6", a->bind);
     struct address where = address_of(at);
+    char text[INET6_ADDRSTRLEN];
+    address_text(&where, text);
     if (!a->tls_cert != !a->tls_key) return cli_usage_error(cli, "--tls-cert and --tls-key belong together");
     if (!address_is_loopback(&where) && !a->behind_proxy && !a->tls_cert)
         return cli_usage_error(
             cli,
-            "--bind %s: others could read tokens on their way: give --tls-cert and --tls-key, or put a proxy "
+            "%s %s: others could read tokens on their way: give --tls-cert and --tls-key, or put a proxy "
             "with TLS in front of it and say --behind-proxy",
-            a->bind);
+            a->manager.listener ? "a socket on" : "--bind", text);
     return 0;
 }
 
@@ -219,7 +225,9 @@ static int serve(struct cli *cli, const struct serve_command *a, struct server_o
     if (a->tls_cert && open_tls(cli, a, o) < 0) return cli_fail(cli);
     if (server_open(&s, o, &cli->error) < 0) return cli_fail(cli);
     announce(cli, s, a);
+    service_tell(&a->manager, "READY=1");
     wait_for_signal(&signals);
+    service_tell(&a->manager, "STOPPING=1");
     server_stop(s);
     server_close(s);
     stop_runners(o);
@@ -228,6 +236,7 @@ static int serve(struct cli *cli, const struct serve_command *a, struct server_o
 
 static void set_options(const struct serve_command *a, struct server_options *o)
 {
+    o->listener = a->manager.listener;
     o->data = a->data;
     o->db = a->db;
     o->threads = (unsigned)a->threads;
@@ -305,6 +314,7 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
     };
     struct server_options o = {.login = LOGIN_TIMES, .say = say_to_operator, .say_ctx = cli};
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
+    if (rc == 0 && service_begin(&a.manager, &cli->error) < 0) rc = cli_fail_input(cli);
     if (rc == 0) rc = check_address(cli, &a, &o.at);
     if (rc == 0) {
         set_options(&a, &o);

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -153,7 +154,8 @@ static void end_overdue(struct worker *w)
 
 static void listen_again(struct worker *w, bool on)
 {
-    struct epoll_event e = {.events = EPOLLIN, .data.ptr = NULL};
+    uint32_t one_of_us = w->loop->options.listener ? EPOLLEXCLUSIVE : 0;
+    struct epoll_event e = {.events = EPOLLIN | one_of_us, .data.ptr = NULL};
     if (on == w->accepting) return;
     epoll_ctl(w->epoll, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, w->listener, &e);
     w->accepting = on;
@@ -321,6 +323,12 @@ static tare_status open_listener(struct worker *w, tare_error *err)
     return TARE_OK;
 }
 
+static tare_status share_listener(struct worker *w, tare_error *err)
+{
+    w->listener = fcntl(w->loop->options.listener, F_DUPFD_CLOEXEC, 0);
+    return w->listener < 0 ? error_errno(err, "no descriptor for a thread of the server") : TARE_OK;
+}
+
 static tare_status open_worker(struct loop *l, struct worker *w, tare_error *err)
 {
     w->loop = l;
@@ -329,7 +337,7 @@ static tare_status open_worker(struct loop *l, struct worker *w, tare_error *err
     w->now_ns = clock_raw_ns();
     pthread_mutex_init(&w->lock, NULL);
     if (getrandom(&w->id_base, sizeof w->id_base, 0) < 0) return error_errno(err, "no random bytes");
-    tare_status s = open_listener(w, err);
+    tare_status s = l->options.listener ? share_listener(w, err) : open_listener(w, err);
     if (s != TARE_OK) return s;
     w->epoll = epoll_create1(EPOLL_CLOEXEC);
     w->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

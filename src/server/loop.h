@@ -42,6 +42,7 @@ struct loop_app {
 
 struct loop_options {
     struct sockaddr_storage at; /* port 0: any that is free */
+    int listener;               /* a socket that listens there already, which the threads share; 0: none */
     unsigned threads;
     unsigned connections_max, per_address_max; /* per_address_max 0: no such limit */
     struct loop_times times;

@@ -284,6 +284,7 @@ static tare_status open_parts(struct server *s, const char *store, tare_error *e
                                   .between = o->keep_ms ? retention_slice : NULL,
                                   .ctx = s};
     struct loop_options loop = {.at = o->at,
+                                .listener = o->listener,
                                 .threads = o->threads,
                                 .connections_max = o->connections_max,
                                 .per_address_max = o->per_address_max,

@@ -22,6 +22,7 @@ struct server_options {
     const char *data; /* folder, made where it is missing; its owner's alone */
     const char *db;   /* the address of a PostgreSQL database; NULL: SQLite in the folder */
     struct sockaddr_storage at;
+    int listener; /* a socket that listens there already; 0: none */
     unsigned threads, connections_max, per_address_max;
     int64_t keep_ms;          /* runs older than this go, but for those with a tag; 0: none */
     double rate_per_s;        /* of each token and each address; 0: no limit */

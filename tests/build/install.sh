@@ -27,12 +27,14 @@ nothing_left() { left=$(find "$root" ! -type d) && [ -z "$left" ] || { echo "$le
 
 version=$(sed -n 's/^#define TARE_VERSION "\(.*\)"/\1/p' include/tare/tare.h)
 check "make install" quiet_make install
-for f in bin/tare include/tare/tare.h include/tare/inline.h lib/libtare.a "lib/libtare.so.$version" lib/pkgconfig/tare.pc; do
+for f in bin/tare include/tare/tare.h include/tare/inline.h lib/libtare.a "lib/libtare.so.$version" lib/pkgconfig/tare.pc \
+    lib/systemd/system/tare-serve.service lib/systemd/system/tare-serve.socket; do
     check "$f is there" test -f "$root/opt/tare/$f"
 done
 check "libtare.so leads to the soname" says libtare.so.0 readlink "$root/opt/tare/lib/libtare.so"
 check "pkg-config knows the version" says "$version" staged --modversion
 check "no staging path in tare.pc" without_root
+check "the unit starts what is installed" grep -q "^ExecStart=/opt/tare/bin/tare serve " "$root/opt/tare/lib/systemd/system/tare-serve.service"
 check "a program builds with pkg-config" with_pkg_config "$TMPDIR/user"
 check "and runs" says "fine out of memory" env LD_LIBRARY_PATH="$root/opt/tare/lib" "$TMPDIR/user"
 check "the installed command runs" "$root/opt/tare/bin/tare" version
