@@ -10,12 +10,20 @@
 #define PAUSE_NS (200 * MS)
 #define IDLE_NS (60000 * MS)
 
+/* The time of day, but never later than it was at the start and what went by since: a clock that is set forward while
+ * the server runs must not make every run old. */
+static int64_t careful_now_ms(const struct server *s)
+{
+    int64_t now = (int64_t)(clock_unix_ns() / MS);
+    int64_t by_start = s->began_unix_ms + (int64_t)((login_clock() - s->began_boot_ns) / MS);
+    return now < by_start ? now : by_start;
+}
+
 uint64_t retention_slice(void *ctx, struct store *st)
 {
     struct server *s = ctx;
     tare_error err = TARE_ERROR_INIT;
-    struct store_expiry e = {.before_ms = (int64_t)(clock_unix_ns() / MS) - s->options.keep_ms,
-                             .most_ns = SLICE_NS};
+    struct store_expiry e = {.before_ms = careful_now_ms(s) - s->options.keep_ms, .most_ns = SLICE_NS};
     if (st->ops->expire(st, &e, &err) != TARE_OK) s->options.say(s->options.say_ctx, err.text);
     return e.more ? PAUSE_NS : IDLE_NS;
 }

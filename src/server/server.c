@@ -330,6 +330,8 @@ tare_status server_open(struct server **out, const struct server_options *o, tar
         s->failed_auth = (struct rate_limit){32.0 / 60, 32};
         s->listed = (struct rate_limit){1, 128};
         s->began = instant_now();
+        s->began_unix_ms = (int64_t)(clock_unix_ns() / 1000000);
+        s->began_boot_ns = login_clock();
         name_address(s);
         status = open_parts(s, store.data, err);
     }

@@ -49,6 +49,8 @@ struct server {
     struct alarms *alarms;                        /* NULL: there are no rules */
     struct rate_limit limit, failed_auth, listed; /* listed: refusals in the audit */
     struct instant began;
+    int64_t began_unix_ms; /* the same moment by the time of day, and by login_clock() */
+    uint64_t began_boot_ns;
     struct streams *streams;
     atomic_ullong commits, committed;
     char at_text[INET6_ADDRSTRLEN + 2]; /* the address as Host has it */
