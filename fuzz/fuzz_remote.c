@@ -32,6 +32,22 @@ static tare_status see_name(void *ctx, const struct store_series_name *n, tare_e
     return TARE_OK;
 }
 
+static tare_status see_host(void *ctx, const struct store_host *h, tare_error *err)
+{
+    (void)err;
+    must(h->name[0] && h->heard_ms >= 0);
+    ++*(size_t *)ctx;
+    return TARE_OK;
+}
+
+static tare_status see_latest(void *ctx, const struct store_latest *v, tare_error *err)
+{
+    (void)err;
+    must(v->name && v->label && v->at_ms > 0 && isfinite(v->value));
+    ++*(size_t *)ctx;
+    return TARE_OK;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct remote_page p = {.text = (const char *)data, .size = size};
@@ -49,6 +65,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < points.at.n; i++)
         must(isfinite(points.at.items[i].value) && points.at.items[i].run[0]);
     vec_release(&points.at);
+    int64_t now_ms = 0;
+    n = 0;
+    s = remote_hosts(&p, see_host, &n, &err);
+    must(s != TARE_OK || n == p.rows);
+    n = 0;
+    s = remote_latest(&p, &now_ms, see_latest, &n, &err);
+    must(s != TARE_OK || n <= p.rows);
     remote_detail(&p, detail, sizeof detail);
     must(strlen(detail) < sizeof detail);
     return 0;

@@ -11,7 +11,9 @@
 #include "cli/cli.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "client/client.h"
 #include "report/prom.h"
+#include "store/store.h"
 #include "top/top.h"
 
 struct top_command {
@@ -21,6 +23,7 @@ struct top_command {
     bool once, json, prom;
     int sort;
     const char *filter;
+    const char *server;
     struct opt_list alerts;
     struct top_view view;
     struct top_source from;
@@ -59,6 +62,19 @@ static int watch_live(struct cli *cli, struct top_command *a, struct top_data *d
     return ended_by && ended_by != SIGINT ? 128 + ended_by : CLI_GOOD;
 }
 
+/* A server that takes longer is away: keys wait for it. */
+static int open_server(struct cli *cli, struct top_command *a)
+{
+    const struct store_options o = {.token = history_token(), .wait_ms = 3000};
+    if (!a->server) return 0;
+    if (!client_is_url(a->server))
+        return cli_usage_error(cli, "--server '%s' is no URL of a server: http:// or https:// stands first",
+                               a->server);
+    tare_status s = store_open(&a->from.server, a->server, &o, &cli->error);
+    if (s == TARE_INVALID) return cli_usage_error(cli, "--server: %s", cli->error.text);
+    return s == TARE_OK ? 0 : cli_fail(cli);
+}
+
 /* Both ways to look share how data is opened and closed. A recording that ends badly fails what went well so far. */
 static int show_top(struct cli *cli, struct top_command *a)
 {
@@ -78,11 +94,14 @@ static int show_top(struct cli *cli, struct top_command *a)
     a->from.program = (pid_t)a->pid;
     a->from.alerts = (const char *const *)a->alerts.items;
     a->from.n_alerts = a->alerts.n;
+    if ((rc = open_server(cli, a)) != 0) return rc;
     tare_status opened = top_data_open(&data, &a->from, &cli->error);
+    if (opened == TARE_OK && data.remote) v->host = top_remote_host(data.remote);
     if (data.tape.damaged)
         cli_warn(cli, "%s: damaged pieces left out: %" PRIu64, a->from.replay, data.tape.damaged);
     if (opened < 0) {
-        rc = a->from.replay ? cli_fail_input(cli) : cli_fail(cli);
+        bool input = a->from.replay || (a->from.server && opened != TARE_IO);
+        rc = input ? cli_fail_input(cli) : cli_fail(cli);
     } else if (a->once) {
         rc = answer_once(cli, a, &data);
     } else {
@@ -90,6 +109,7 @@ static int show_top(struct cli *cli, struct top_command *a)
     }
     top_view_release(v);
     if (top_data_close(&data, &cli->error) < 0 && rc == CLI_GOOD) rc = cli_fail(cli);
+    store_close(a->from.server);
     return rc;
 }
 
@@ -106,6 +126,7 @@ int cmd_top(struct cli *cli, int argc, char **argv)
                 "tare top --pid 4711                    one program and all it started\n"
                 "tare top --once --json | jq .derived   for scripts\n"
                 "tare top --once --prom                 for Prometheus\n"
+                "tare top --server URL --host gpu7      another host, which runs tare run --push\n"
                 "tare top --record night.tare           live, and kept\n"
                 "tare top --replay night.tare           again, with pause and seeking\n",
     };
@@ -130,6 +151,11 @@ int cmd_top(struct cli *cli, int argc, char **argv)
         OPT_FLAG(0, "once", &a.once, "two looks one interval apart, then one answer", .not_with = "iterations"),
         OPT_FLAG(0, "json", &a.json, OPT_JSON_HELP, .needs = "once"),
         OPT_FLAG(0, "prom", &a.prom, "print the answer as Prometheus text", .needs = "once", .not_with = "json"),
+        OPT_GROUP("other hosts"),
+        OPT_STRING(0, "server", &a.server, "<url>", "a host that sends metrics to this server (with TARE_TOKEN)",
+                   .flags = OPT_NO_ENV, .not_with = "record replay pid"),
+        OPT_STRING(0, "host", &a.from.host, "<name>", "which one, where there are several", .flags = OPT_NO_ENV,
+                   .needs = "server"),
         OPT_GROUP("recordings"),
         OPT_OUT(0, "record", &a.from.record, "<file>", "also write what is seen to a trace"),
         OPT_PATH(0, "replay", &a.from.replay, "<file>", "show a recording of tare top or tare run",

@@ -202,36 +202,76 @@ bool api_find_host(struct server *sv, struct store *s, struct exchange *x, int64
 
 /* ---- what a host has ---- */
 
+struct listing {
+    struct json j;
+    int64_t from_ms, to_ms; /* from_ms 0: names only */
+    struct map_u64 index;   /* id -> number in `latest` + 1 */
+    VEC(struct buckets_point) latest;
+};
+
+static tare_status note_latest(void *ctx, const struct chunk_value *v, tare_error *err)
+{
+    struct listing *l = ctx;
+    struct buckets_point p = {v->at_ms, v->value};
+    if (v->at_ms < l->from_ms || v->at_ms >= l->to_ms) return TARE_OK;
+    const uint64_t *at = map_u64_find(&l->index, (uint64_t)v->metric);
+    if (at) {
+        if (l->latest.items[*at - 1].at_ms <= v->at_ms) l->latest.items[*at - 1] = p;
+        return TARE_OK;
+    }
+    tare_status s = vec_push(&l->latest, p, err);
+    return s == TARE_OK ? map_u64_put(&l->index, (uint64_t)v->metric, l->latest.n, err) : s;
+}
+
+static tare_status note_chunk(void *ctx, const struct store_chunk *c, tare_error *err)
+{
+    return chunk_read(c, note_latest, ctx, err);
+}
+
+static void list_latest(struct listing *l, int64_t id)
+{
+    const uint64_t *at = map_u64_find(&l->index, (uint64_t)id);
+    if (!at) {
+        json_kv_null(&l->j, "at");
+        json_kv_null(&l->j, "value");
+        return;
+    }
+    json_kv_int(&l->j, "at", l->latest.items[*at - 1].at_ms);
+    json_kv_double(&l->j, "value", l->latest.items[*at - 1].value);
+}
+
 static tare_status list_metric(void *ctx, int64_t id, const struct store_metric *m, tare_error *err)
 {
-    struct json *j = ctx;
+    struct listing *l = ctx;
     (void)err;
-    (void)id;
-    json_object_begin(j);
-    json_kv_string(j, "name", m->name);
-    json_kv_string(j, "label", m->label);
-    json_kv_string(j, "unit", m->unit);
-    json_kv_string(j, "kind", m->counter ? "counter" : "gauge");
-    json_object_end(j);
+    json_object_begin(&l->j);
+    json_kv_string(&l->j, "name", m->name);
+    json_kv_string(&l->j, "label", m->label);
+    json_kv_string(&l->j, "unit", m->unit);
+    json_kv_string(&l->j, "kind", m->counter ? "counter" : "gauge");
+    if (l->from_ms) list_latest(l, id);
+    json_object_end(&l->j);
     return TARE_OK;
 }
 
-static void answer_names(struct server *sv, struct store *s, struct exchange *x, int64_t host)
+static tare_status list_metrics(struct store *s, struct exchange *x, int64_t host, struct listing *l,
+                                tare_error *err)
 {
-    tare_error err = TARE_ERROR_INIT;
-    struct json j;
+    struct store_chunk_query q = {
+        .host = host, .from_ms = l->from_ms, .to_ms = l->to_ms, .limit = CHUNKS_MAX};
+    tare_status status = l->from_ms ? s->ops->chunks(s, &q, note_chunk, l, err) : TARE_OK;
+    if (status != TARE_OK) return status;
     reply_json(x, 200);
-    json_init(&j, &x->reply.body, JSON_STYLE_COMPACT);
-    json_object_begin(&j);
-    json_key(&j, "metrics");
-    json_array_begin(&j);
-    if (s->ops->metrics(s, &(struct store_metric_query){.host = host}, list_metric, &j, &err) != TARE_OK) {
-        steps_failed(sv, x, &err);
-        return;
-    }
-    json_array_end(&j);
-    json_object_end(&j);
-    json_finish(&j, NULL);
+    json_init(&l->j, &x->reply.body, JSON_STYLE_COMPACT);
+    json_object_begin(&l->j);
+    if (l->from_ms) json_kv_int(&l->j, "now", now_ms());
+    json_key(&l->j, "metrics");
+    json_array_begin(&l->j);
+    status = s->ops->metrics(s, &(struct store_metric_query){.host = host}, list_metric, l, err);
+    if (status != TARE_OK) return status;
+    json_array_end(&l->j);
+    json_object_end(&l->j);
+    return json_finish(&l->j, err);
 }
 
 /* ---- one metric over a time ---- */
@@ -249,6 +289,7 @@ struct asked {
     const char *unit;
     bool counter;
     struct buckets_range range;
+    int64_t since_ms; /* as `from` was said; 0: it was not */
     VEC(struct asked_series) series;
     struct map_u64 index; /* id -> number + 1 */
     size_t chunks, gathered;
@@ -305,6 +346,7 @@ static tare_status read_question(struct exchange *x, struct asked *a, tare_error
     if (s == TARE_OK) s = exchange_query_number(x, "from", times, &from, err);
     if (s == TARE_OK) s = exchange_query_number(x, "points", sizes, &points, err);
     if (s != TARE_OK) return s;
+    a->since_ms = (int64_t)from;
     if (!from) from = to > HOUR_MS ? to - HOUR_MS : 1;
     if (from >= to) return error_set(err, TARE_INVALID, "from must be before to");
     a->range = buckets_range((int64_t)from, (int64_t)to, points);
@@ -411,7 +453,10 @@ static void answer_metrics(struct server *sv, struct store *s, struct exchange *
     }
     if (!api_find_host(sv, s, x, &a.host)) return;
     if (!a.name) {
-        answer_names(sv, s, x, a.host);
+        struct listing l = {.from_ms = a.since_ms, .to_ms = a.range.to_ms, .index = MAP_U64_INIT};
+        if (list_metrics(s, x, a.host, &l, &err) != TARE_OK) steps_failed(sv, x, &err);
+        map_u64_release(&l.index);
+        vec_release(&l.latest);
         return;
     }
     tare_status status = gather(s, &a, &err);
@@ -429,7 +474,7 @@ static void answer_metrics(struct server *sv, struct store *s, struct exchange *
 static const struct query_word metrics_query[] = {
     {"host", "the host's name; needed"},
     {"project", "of the host, where several have one of this name"},
-    {"name", "of the metric; without it: what the host has sent"},
+    {"name", "of the metric; without it: what the host has sent, and after `from` the latest value of each"},
     {"label", "one series of it: gpu0, cpu3, sda; without it: all"},
     {"from", "milliseconds since 1970; an hour before `to` where it is not said"},
     {"to", "milliseconds since 1970, this moment excluded; now where it is not said"},

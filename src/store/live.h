@@ -80,6 +80,19 @@ struct store_chunk_query {
     uint64_t limit; /* 0: all */
 };
 
+/* The latest value of each series of a host within a time. */
+struct store_latest_query {
+    const char *host;
+    int64_t from_ms, to_ms; /* to_ms 0: until now */
+    int64_t now_ms;         /* out: by the server's clock */
+};
+struct store_latest {
+    const char *name, *label;
+    int64_t at_ms;
+    double value;
+};
+typedef tare_status store_latest_fn(void *ctx, const struct store_latest *value, tare_error *err);
+
 typedef tare_status store_host_fn(void *ctx, const struct store_host *host, tare_error *err);
 typedef tare_status store_metric_fn(void *ctx, int64_t id, const struct store_metric *metric,
                                     tare_error *err);

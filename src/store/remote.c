@@ -250,6 +250,31 @@ static tare_status remote_name(struct store *s, const char *id, const char *name
 }
 
 /* What a server alone asks of its own store is not here. */
+static tare_status remote_list_hosts(struct store *base, const struct store_host *like, store_host_fn *fn,
+                                     void *ctx, tare_error *err)
+{
+    struct remote_store *s = remote_of(base);
+    (void)like; /* the token says whose */
+    buf_clear(&s->target);
+    buf_add_str(&s->target, "/api/v1/hosts");
+    tare_status status = get(s, err);
+    struct remote_page p = page_of(s);
+    return status == TARE_OK ? told(s, remote_hosts(&p, fn, ctx, err), err) : status;
+}
+
+static tare_status remote_ask_latest(struct store *base, struct store_latest_query *q, store_latest_fn *fn,
+                                     void *ctx, tare_error *err)
+{
+    struct remote_store *s = remote_of(base);
+    buf_clear(&s->target);
+    buf_printf(&s->target, "/api/v1/metrics?from=%" PRId64, q->from_ms);
+    if (q->to_ms) buf_printf(&s->target, "&to=%" PRId64, q->to_ms);
+    add_text(s, "host", q->host);
+    tare_status status = get(s, err);
+    struct remote_page p = page_of(s);
+    return status == TARE_OK ? told(s, remote_latest(&p, &q->now_ms, fn, ctx, err), err) : status;
+}
+
 const struct store_ops store_remote = {
     .name = "a server",
     .plain = true,
@@ -265,4 +290,6 @@ const struct store_ops store_remote = {
     .body = remote_body,
     .names = remote_series_names,
     .series = remote_series,
+    .hosts = remote_list_hosts,
+    .latest = remote_ask_latest,
 };

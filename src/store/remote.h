@@ -16,6 +16,10 @@ struct remote_page {
 tare_status remote_runs(struct remote_page *p, store_run_fn *fn, void *ctx, tare_error *err);
 tare_status remote_names(struct remote_page *p, store_name_fn *fn, void *ctx, tare_error *err);
 tare_status remote_points(struct remote_page *p, struct store_points *out, tare_error *err);
+tare_status remote_hosts(struct remote_page *p, store_host_fn *fn, void *ctx, tare_error *err);
+/* Series without a value are left out; *now_ms by the server's clock. */
+tare_status remote_latest(struct remote_page *p, int64_t *now_ms, store_latest_fn *fn, void *ctx,
+                          tare_error *err);
 /* What problem details say, cut to fit; "" where the text is none. */
 void remote_detail(const struct remote_page *p, char *out, size_t size);
 

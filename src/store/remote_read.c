@@ -146,6 +146,53 @@ tare_status remote_names(struct remote_page *p, store_name_fn *fn, void *ctx, ta
     return s;
 }
 
+/* ---- hosts and their latest values ---- */
+
+tare_status remote_hosts(struct remote_page *p, store_host_fn *fn, void *ctx, tare_error *err)
+{
+    json_t *whole, *list, *row;
+    size_t i;
+    tare_status s = open_list(p, "hosts", &whole, &list, err);
+    if (s != TARE_OK) return s;
+    p->rows = json_array_size(list);
+    json_array_foreach(list, i, row)
+    {
+        struct store_host h = {.name = text_of(row, "name"),
+                               .project = text_of(row, "project"),
+                               .first_ms = (int64_t)count_of(row, "first_heard"),
+                               .heard_ms = (int64_t)count_of(row, "last_heard"),
+                               .metrics = count_of(row, "metrics")};
+        s = h.name && *h.name ? fn(ctx, &h, err) : bad_row("hosts", i, " has no name", err);
+        if (s != TARE_OK) break;
+    }
+    json_decref(whole);
+    return s;
+}
+
+tare_status remote_latest(struct remote_page *p, int64_t *now_ms, store_latest_fn *fn, void *ctx,
+                          tare_error *err)
+{
+    json_t *whole, *list, *row;
+    size_t i;
+    tare_status s = open_list(p, "metrics", &whole, &list, err);
+    if (s != TARE_OK) return s;
+    *now_ms = (int64_t)count_of(whole, "now");
+    p->rows = json_array_size(list);
+    json_array_foreach(list, i, row)
+    {
+        struct known_f64 value = number_of(row, "value");
+        struct store_latest v = {text_of(row, "name"), text_of(row, "label"), (int64_t)count_of(row, "at"),
+                                 value.v};
+        if (!v.name || !v.label)
+            s = bad_row("metrics", i, " lacks a part of its name", err);
+        else if (value.known && v.at_ms)
+            s = fn(ctx, &v, err);
+        if (s != TARE_OK) break;
+    }
+    json_decref(whole);
+    return s;
+}
+
 /* ---- points ---- */
 
 static void put_text(char *to, size_t size, const char *text)

@@ -204,6 +204,9 @@ struct store_ops {
     tare_status (*chunks)(struct store *s, const struct store_chunk_query *q, store_chunk_fn *fn, void *ctx,
                           tare_error *err);
     tare_status (*chunk_newest)(struct store *s, int64_t *seq, tare_error *err); /* 0: there is none */
+    /* Of a server that is asked by HTTP, which has none of the others here but hosts(). */
+    tare_status (*latest)(struct store *s, struct store_latest_query *q, store_latest_fn *fn, void *ctx,
+                          tare_error *err);
 };
 
 struct store { /* a backend's own struct begins with it */

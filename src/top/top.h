@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * top.h - `tare top` without its command line: what the user chose to see, how the processes stand in the table under
  * that choice, keys, drawing, and the two ways to run it: live on a terminal, which alone writes, or once. One file
- * each: top_data.c (what is known), top_record.c (processes in recordings), top_rows.c (processes, their columns and
- * order), top_keys.c, top_panes.c (what stands where), top_table.c (the table, first and last line, help), top_once.c,
- * top_live.c, top_term.c (the terminal), screen.c and screen_render.c (cells, and the bytes that show them). */
+ * each: top_data.c (what is known), top_remote.c (asked of a server), top_record.c (processes in recordings),
+ * top_rows.c (processes, their columns and order), top_keys.c, top_panes.c (what stands where), top_table.c (the
+ * table, first and last line, help), top_once.c, top_live.c, top_term.c (the terminal), screen.c and screen_render.c
+ * (cells, and the bytes that show them). */
 #ifndef TOP_TOP_H
 #define TOP_TOP_H
 

@@ -43,6 +43,23 @@ static tare_status open_live(struct top_data *d, const struct top_source *from, 
     return s;
 }
 
+static tare_status told_away(tare_status s, tare_error *err)
+{
+    if (s == TARE_IO) error_wrap(err, "server away");
+    return s;
+}
+
+static tare_status open_remote(struct top_data *d, const struct top_source *from, tare_error *err)
+{
+    static const struct series_set no_series = SERIES_SET_INIT;
+    static const struct sample nothing = SAMPLE_INIT;
+    tare_status s = top_remote_open(&d->remote, from->server, from->host, err);
+    if (s != TARE_OK) return told_away(s, err);
+    d->set = &no_series; /* until the first moment */
+    d->now = &nothing;
+    return TARE_OK;
+}
+
 static tare_status open_tape(struct top_data *d, const char *path, tare_error *err)
 {
     d->replaying = true;
@@ -63,13 +80,15 @@ tare_status top_data_open(struct top_data *d, const struct top_source *from, tar
     tare_status s = open_alerts(d, from, err);
     if (s == TARE_OK) s = deriver_new(&d->derived, err);
     if (s < 0) return s;
+    if (from->server) return open_remote(d, from, err);
     return from->replay ? open_tape(d, from->replay, err) : open_live(d, from, err);
 }
 
 tare_status top_data_close(struct top_data *d, tare_error *err)
 {
     tare_status s = d->record ? samples_close(d->record, err) : TARE_OK;
-    if (!d->replaying && d->set) probes_close(&d->probes);
+    if (!d->replaying && !d->remote && d->set) probes_close(&d->probes);
+    top_remote_close(d->remote);
     if (d->list.folder >= 0) proclist_close(&d->list);
     samples_release(&d->tape);
     sample_release(&d->taped);
@@ -172,6 +191,23 @@ static tare_status sample_now(struct top_data *d, tare_error *err)
     return s == TARE_OK ? record_now(d, err) : s;
 }
 
+/* ---- a server ---- */
+
+static tare_status feed_moment(void *ctx, const struct series_set *set, const struct sample *now,
+                               tare_error *err)
+{
+    struct top_data *d = ctx;
+    d->set = set;
+    d->now = now;
+    d->unix_ns = now->at_ns;
+    return digest_sample(d, err);
+}
+
+static tare_status ask_now(struct top_data *d, tare_error *err)
+{
+    return told_away(top_remote_next(d->remote, feed_moment, d, err), err);
+}
+
 /* ---- a tape ---- */
 
 bool top_data_ended(const struct top_data *d)
@@ -222,6 +258,7 @@ tare_status top_data_seek(struct top_data *d, size_t moment, tare_error *err)
 
 tare_status top_data_next(struct top_data *d, tare_error *err)
 {
+    if (d->remote) return ask_now(d, err);
     if (!d->replaying) return sample_now(d, err);
     if (top_data_ended(d)) return TARE_OK;
     tare_status s = play_moment(d, d->samples ? d->at + 1 : 0, err);

@@ -9,6 +9,9 @@
 #include "probe/probe.h"
 #include "probe/proclist.h"
 
+struct store;
+struct top_remote;
+
 enum { TOP_HISTORY = 600, TOP_HISTORIES = 5 }; /* moments kept for the graphs */
 
 struct top_history {
@@ -59,6 +62,8 @@ struct top_data {
     struct samples_writer *record;
     size_t recorded_processes; /* series made for them so far */
 
+    struct top_remote *remote; /* a server is asked; NULL: none */
+
     /* played back */
     bool replaying;
     struct samples tape;
@@ -72,6 +77,8 @@ struct top_source {
     const char *record, *replay; /* files; NULL: none */
     const char *const *alerts;   /* rules beside the default ones */
     size_t n_alerts;
+    struct store *server; /* to ask, open; NULL: this machine */
+    const char *host;     /* of that server; NULL: the only one */
 };
 
 /* Opens what is asked for; `d` is to be closed after a failure too. */
@@ -94,6 +101,18 @@ struct top_blind_line {
 bool top_blind_next(struct top_blind_line *line);
 /* Why the probe of this name sees nothing, in `out`. false: it is not blind. */
 bool top_blind(const struct top_data *d, const char *probe, char *out, size_t size);
+
+/* top_remote.c: a host as a server knows it. */
+typedef tare_status top_fed_fn(void *ctx, const struct series_set *set, const struct sample *now,
+                               tare_error *err);
+/* TARE_INVALID: no such host, or which one? To be closed after a failure too. */
+tare_status top_remote_open(struct top_remote **out, struct store *server, const char *host, tare_error *err);
+void top_remote_close(struct top_remote *r); /* NULL is fine */
+/* Feeds what came since; nothing where nothing did. */
+tare_status top_remote_next(struct top_remote *r, top_fed_fn *feed, void *ctx, tare_error *err);
+const char *top_remote_host(const struct top_remote *r);
+const char *top_remote_where(const struct top_remote *r);
+double top_remote_age_s(const struct top_remote *r); /* of the last moment */
 
 /* top_record.c: processes as series of a sample, and back. */
 tare_status top_record_rows(struct top_data *d, tare_error *err);

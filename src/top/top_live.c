@@ -50,7 +50,10 @@ static void note_trouble(struct live *l)
 static void next_moment(struct live *l)
 {
     uint64_t now = clock_raw_ns();
-    if (top_data_next(l->d, &l->error) < 0) note_trouble(l);
+    if (top_data_next(l->d, &l->error) < 0)
+        note_trouble(l);
+    else if (l->d->remote)
+        l->v->trouble[0] = 0; /* the server is there again */
     l->moments++;
     l->due_ns += pause_ns(l);
     if (l->due_ns < now) l->due_ns = now + pause_ns(l); /* after a stop or a long pause: no catching up */

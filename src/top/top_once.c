@@ -135,7 +135,9 @@ void top_say(struct answer *a, struct top_view *v, const struct top_data *d)
     answer_str(a, "schema", "tare.top/1", NULL);
     answer_str(a, "version", TARE_VERSION, NULL);
     answer_str(a, "host", d->replaying ? NULL : v->host, NULL);
+    answer_str(a, "server", d->remote ? top_remote_where(d->remote) : NULL, NULL);
     answer_str(a, "at", at.data, NULL);
+    answer_f64(a, "age_s", d->remote ? top_remote_age_s(d->remote) : 0, NULL);
     answer_f64(a, "interval_s", (double)derived_step_ns(d->derived) / 1e9, NULL);
     say_metrics(a, d, known);
     answer_list(a, "processes");
@@ -160,7 +162,7 @@ static tare_status take_moment(struct top_data *d, double interval_s, tare_error
 {
     if (d->replaying) return top_data_seek(d, d->tape.at_ns.n - 1, err);
     tare_status s = top_data_next(d, err);
-    if (s < 0) return s;
+    if (s < 0 || d->remote) return s; /* the server had both */
     sleep_s(interval_s);
     return top_data_next(d, err);
 }

@@ -18,6 +18,9 @@ static void head_text(const struct top_paint *p, struct buf *b)
     fmt_date(b, d->unix_ns, false);
     if (d->replaying)
         buf_printf(b, "  replay %zu of %zu, x%g", d->at + 1, d->tape.at_ns.n, v->speed);
+    else if (d->remote)
+        buf_printf(b, "  %s old, %s", show_time(top_remote_age_s(d->remote) * 1e9).s,
+                   top_remote_where(d->remote));
     else
         buf_printf(b, "  every %gs", v->interval_s);
     if (d->record) buf_add_str(b, "  recording");
@@ -147,7 +150,8 @@ void top_draw_table(const struct top_paint *p, struct screen_box box)
     if (!p->d->rows_known) {
         screen_text(p->s, screen_row(box, 0), SCREEN_TITLE, "Procs");
         box.x += 6;
-        screen_text(p->s, screen_row(box, 0), SCREEN_PLAIN, "no processes in this recording");
+        screen_text(p->s, screen_row(box, 0), SCREEN_PLAIN,
+                    p->d->remote ? "are not sent to a server" : "no processes in this recording");
         return;
     }
     draw_titles(p, box);

@@ -368,6 +368,12 @@ static double hold_at(const struct deriver *d, const struct row *r, const char *
     return v > most && v <= 1.1 * most ? most : v;
 }
 
+/* fmin() would make 1 of what is unknown. */
+static double at_most_1(double v)
+{
+    return v > 1 ? 1 : v;
+}
+
 /* A quantity of one label; NAN: unknown. */
 static double work_out(const struct deriver *d, const struct row *r, const char *label)
 {
@@ -379,7 +385,7 @@ static double work_out(const struct deriver *d, const struct row *r, const char 
     if (r->c == METRIC_CPU_COUNT && r->a != METRIC_PROC_CPU_USER)
         all = of_label(d, METRIC_CPU_ALL, label, true);
     if (all > 0)
-        return fmin(of_label(d, r->a, label, true) / all, 1); /* of one reading: parts make no more */
+        return at_most_1(of_label(d, r->a, label, true) / all); /* of one reading: parts make no more */
     if (r->formula == ratio || r->formula == share || r->formula == rest) {
         double by = divisor(d, r, label);
         v = by > 0 ? v / by : NAN;
@@ -387,7 +393,7 @@ static double work_out(const struct deriver *d, const struct row *r, const char 
     if (isnan(v)) return v;
     switch (r->formula) {
     case share:
-    case clamped: return fmin(v, 1);
+    case clamped: return at_most_1(v);
     case rest:
     case waiting: return fmax(1 - v, 0);
     case of_c: return hold_at(d, r, label, v);
