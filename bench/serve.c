@@ -23,6 +23,7 @@
 #include "core/stats.h"
 #include "core/ulid.h"
 #include "run/run.h"
+#include "tls/tls.h"
 
 enum { CONNECTIONS_MAX = 256, ROUNDS_MAX = 100 };
 
@@ -30,6 +31,7 @@ struct target {
     pid_t pid;
     int port;
     char folder[300], token[200];
+    struct tls_context *trust; /* of https; NULL: http */
 };
 
 static void die(const char *what)
@@ -63,17 +65,47 @@ static void first_line(const char *const *argv, pid_t *pid, char *line, size_t s
     line[strcspn(line, "\n")] = 0;
 }
 
-static void start_server(const char *tare, struct target *t)
+/* For https: certificate and key in a folder of its own. */
+static void make_certificate(struct target *t, char *certificate, char *key, size_t size)
 {
-    char line[200], data[400];
+    char command[2000];
+    tare_error err = TARE_ERROR_INIT;
+    snprintf(certificate, size, "%s/cert.pem", t->folder);
+    snprintf(key, size, "%s/key.pem", t->folder);
+    snprintf(command, sizeof command,
+             "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=bench "
+             "-addext subjectAltName=IP:127.0.0.1 -keyout %s -out %s 2>/dev/null",
+             key, certificate);
+    if (system(command) != 0) die("openssl");
+    if (tls_trust(&t->trust, certificate, &err) != TARE_OK) die(err.text);
+}
+
+static void start_server(const char *tare, struct target *t, bool https)
+{
+    char line[200], data[400], certificate[400], key[400];
     pid_t helper;
     snprintf(t->folder, sizeof t->folder, "tare-bench-serve.XXXXXX");
     if (!mkdtemp(t->folder)) die("mkdtemp");
     snprintf(data, sizeof data, "%s/data", t->folder);
     const char *const token[] = {tare, "token", "new", "--scope", "read,ingest", "--data", data, NULL};
-    const char *const serve[] = {tare,     "serve", "--port",        "0", "--data",        data,
-                                 "--rate", "0",     "--per-address", "0", "--connections", "8192",
+    const char *const serve[] = {tare,
+                                 "serve",
+                                 "--port",
+                                 "0",
+                                 "--data",
+                                 data,
+                                 "--rate",
+                                 "0",
+                                 "--per-address",
+                                 "0",
+                                 "--connections",
+                                 "8192",
+                                 https ? "--tls-cert" : NULL,
+                                 certificate,
+                                 "--tls-key",
+                                 key,
                                  NULL};
+    if (https) make_certificate(t, certificate, key, sizeof key);
     first_line(token, &helper, t->token, sizeof t->token);
     waitpid(helper, NULL, 0);
     first_line(serve, &t->pid, line, sizeof line);
@@ -122,6 +154,7 @@ struct kind {
 
 struct client {
     int fd;
+    struct tls *tls;
     size_t n;
     char in[16384];
 };
@@ -185,14 +218,17 @@ static void send_one(const struct target *t, const struct kind *k, struct client
 {
     static char request[16384];
     size_t n = make_request(t, k, request, sizeof request);
-    if (send(c->fd, request, n, MSG_NOSIGNAL) != (ssize_t)n) die("send");
+    long sent = c->tls ? tls_send(c->tls, request, n) : send(c->fd, request, n, MSG_NOSIGNAL);
+    if (sent != (long)n) die("send");
     c->n = 0;
 }
 
 /* Whether a whole reply is there. */
 static bool take_reply(struct client *c, const struct kind *k)
 {
-    ssize_t n = recv(c->fd, c->in + c->n, sizeof c->in - 1 - c->n, 0);
+    size_t room = sizeof c->in - 1 - c->n;
+    long n = c->tls ? tls_receive(c->tls, c->in + c->n, room) : recv(c->fd, c->in + c->n, room, 0);
+    if (c->tls && n == TLS_READS) return false; /* a ticket */
     if (n <= 0) die("recv");
     c->n += (size_t)n;
     c->in[c->n] = 0;
@@ -229,20 +265,51 @@ static uint64_t load(const struct target *t, const struct kind *k, struct client
     return done;
 }
 
-static void measure(const struct target *t, const struct kind *k, unsigned rounds)
+static void open_client(const struct target *t, struct client *c)
 {
-    static struct client clients[CONNECTIONS_MAX];
     struct sockaddr_in at = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)t->port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(c->fd, (struct sockaddr *)&at, sizeof at) < 0) die("connect");
+    c->tls = t->trust ? tls_open(t->trust, c->fd, "127.0.0.1") : NULL;
+    for (int rc = 0; t->trust && rc != 1;)
+        if ((rc = tls_shake(c->tls)) < TLS_WRITES) die("handshake");
+}
+
+static void close_client(struct client *c)
+{
+    tls_close(c->tls);
+    close(c->fd);
+}
+
+/* Connections that come, shake hands and go: what one costs the server. */
+static void measure_handshakes(const struct target *t, unsigned rounds)
+{
+    double us[ROUNDS_MAX];
+    for (unsigned i = 0; i < rounds; i++) {
+        uint64_t cpu = cpu_ns(t->pid), end = clock_raw_ns() + UINT64_C(1000000000), n = 0;
+        for (; clock_raw_ns() < end; n++) {
+            static struct client c;
+            open_client(t, &c);
+            close_client(&c);
+        }
+        us[i] = (double)(cpu_ns(t->pid) - cpu) / 1e3 / (double)n;
+    }
+    stats_sort(us, rounds);
+    printf("%-44s %9.3f us     no goal (median %.1f)\n", "serve: https: a connection, P-256", us[0],
+           us[rounds / 2]);
+}
+
+static void measure(const struct target *t, const struct kind *k, unsigned rounds)
+{
+    static struct client clients[CONNECTIONS_MAX];
     double us[ROUNDS_MAX], best = 0;
     int epoll = epoll_create1(EPOLL_CLOEXEC);
     for (unsigned i = 0; i < k->connections; i++) {
-        clients[i].fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         struct epoll_event e = {.events = EPOLLIN, .data.ptr = &clients[i]};
-        if (connect(clients[i].fd, (struct sockaddr *)&at, sizeof at) < 0 ||
-            epoll_ctl(epoll, EPOLL_CTL_ADD, clients[i].fd, &e) < 0)
-            die("connect");
+        open_client(t, &clients[i]);
+        if (epoll_ctl(epoll, EPOLL_CTL_ADD, clients[i].fd, &e) < 0) die("epoll");
     }
     load(t, k, clients, epoll, 0.2);
     for (unsigned i = 0; i < rounds; i++) {
@@ -252,11 +319,15 @@ static void measure(const struct target *t, const struct kind *k, unsigned round
         double rate = (double)n * 1e9 / (double)(clock_raw_ns() - from);
         if (rate > best) best = rate;
     }
-    for (unsigned i = 0; i < k->connections; i++) close(clients[i].fd);
+    for (unsigned i = 0; i < k->connections; i++) close_client(&clients[i]);
     close(epoll);
     stats_sort(us, rounds);
-    printf("%-44s %9.3f us     goal <= %-8g %s (median %.1f, most %.0f/s, %llu KB resident)\n", k->name,
-           us[0], k->goal_us, us[0] <= k->goal_us ? "met" : "MISSED", us[rounds / 2], best,
+    printf("%-44s %9.3f us     ", k->name, us[0]);
+    if (k->goal_us > 0)
+        printf("goal <= %-8g %s", k->goal_us, us[0] <= k->goal_us ? "met" : "MISSED");
+    else
+        printf("no goal");
+    printf(" (median %.1f, most %.0f/s, %llu KB resident)\n", us[rounds / 2], best,
            (unsigned long long)resident_kb(t->pid));
     fflush(stdout);
 }
@@ -411,7 +482,7 @@ static void measure_siege(const char *tare)
         return;
     }
     setrlimit(RLIMIT_NOFILE, &files);
-    start_server(tare, &t);
+    start_server(tare, &t, false);
     uint64_t before = resident_kb(t.pid);
     if (pipe(pipes) < 0) die("pipe");
     pid_t child = fork();
@@ -434,6 +505,27 @@ static void measure_siege(const char *tare)
     waitpid(t.pid, NULL, 0);
 }
 
+/* The same over TLS 1.3. */
+static void measure_https(const char *tare, unsigned rounds)
+{
+    static const struct kind kinds[] = {
+        {"serve: https: GET /healthz, 64 connections", "/healthz", 64, false, 0, 0},
+        {"serve: https: GET /api/v1/self, token, 64", "/api/v1/self", 64, false, 0, 0},
+        {"serve: https: POST a run, durable, 64", "/api/v1/runs", 64, true, 0, 0},
+    };
+    struct target t = {0};
+    if (!tls_available()) {
+        printf("serve: no https: built without libssl\n");
+        return;
+    }
+    start_server(tare, &t, true);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) measure(&t, &kinds[i], rounds);
+    measure_handshakes(&t, rounds);
+    kill(t.pid, SIGTERM);
+    waitpid(t.pid, NULL, 0);
+    tls_release(t.trust);
+}
+
 int main(int argc, char **argv)
 {
     static const struct kind kinds[] = {
@@ -448,12 +540,13 @@ int main(int argc, char **argv)
     unsigned rounds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 13;
     if (argc < 2 || !rounds || rounds > ROUNDS_MAX) return 2;
     make_document();
-    start_server(argv[1], &t);
+    start_server(argv[1], &t, false);
     printf("the run that is posted: %zu bytes\n", document_size);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) measure(&t, &kinds[i], rounds);
     measure_viewers(&t, rounds);
     kill(t.pid, SIGTERM);
     waitpid(t.pid, NULL, 0);
+    measure_https(argv[1], rounds);
     measure_siege(argv[1]);
     return 0;
 }

@@ -184,7 +184,8 @@ class RequestLog:
 
     def _connect(self) -> http.client.HTTPConnection:
         if self._url.scheme == "https":
-            return http.client.HTTPSConnection(self._url.hostname, self._url.port, timeout=self.timeout_s, context=ssl.create_default_context())
+            trust = ssl.create_default_context(cafile=os.environ.get("TARE_CA_FILE") or None)
+            return http.client.HTTPSConnection(self._url.hostname, self._url.port, timeout=self.timeout_s, context=trust)
         return http.client.HTTPConnection(self._url.hostname, self._url.port or 80, timeout=self.timeout_s)
 
     def _post(self, connection: http.client.HTTPConnection, document: dict[str, Any]) -> tuple[int, str]:

@@ -108,14 +108,6 @@ static void announce(struct cli *cli, struct server *s, const struct serve_comma
     buf_release(&text);
 }
 
-/* The first signal asks for an orderly end, the second one ends at once. */
-static void wait_for_signal(const sigset_t *signals)
-{
-    int got;
-    while (sigwait(signals, &got) != 0) continue;
-    pthread_sigmask(SIG_UNBLOCK, signals, NULL);
-}
-
 /* After the processes that run operations were forked: they get no key. */
 static tare_status open_tls(struct cli *cli, const struct serve_command *a, struct server_options *o)
 {
@@ -123,6 +115,31 @@ static tare_status open_tls(struct cli *cli, const struct serve_command *a, stru
     const char *complaint = s == TARE_OK ? tls_complaint(o->tls) : NULL;
     if (complaint) cli_warn(cli, "%s: the certificate %s: clients will refuse it", a->tls_cert, complaint);
     return s;
+}
+
+static void renew_tls(struct cli *cli, const struct serve_command *a, struct tls_context *tls)
+{
+    tare_error err = TARE_ERROR_INIT;
+    if (tls_renew(tls, a->tls_cert, a->tls_key, &err) != TARE_OK) {
+        cli_warn(cli, "the certificate stays as it was: %s", err.text);
+        return;
+    }
+    const char *complaint = tls_complaint(tls);
+    cli_note(cli, "%s: read again%s%s", a->tls_cert, complaint ? ": the certificate " : "",
+             complaint ? complaint : "");
+}
+
+/* The first signal asks for an orderly end, the second one ends at once. With TLS, SIGHUP reads the certificate anew. */
+static void wait_for_signal(struct cli *cli, const struct serve_command *a, struct tls_context *tls,
+                            const sigset_t *signals)
+{
+    int got = 0;
+    for (;;) {
+        if (sigwait(signals, &got) != 0) continue;
+        if (got != SIGHUP || !tls) break;
+        renew_tls(cli, a, tls);
+    }
+    pthread_sigmask(SIG_UNBLOCK, signals, NULL);
 }
 
 /* What may be run, and the processes that run it: before anything else is open, and before there are threads. */
@@ -226,7 +243,7 @@ static int serve(struct cli *cli, const struct serve_command *a, struct server_o
     if (server_open(&s, o, &cli->error) < 0) return cli_fail(cli);
     announce(cli, s, a);
     service_tell(&a->manager, "READY=1");
-    wait_for_signal(&signals);
+    wait_for_signal(cli, a, o->tls, &signals);
     service_tell(&a->manager, "STOPPING=1");
     server_stop(s);
     server_close(s);

@@ -11,6 +11,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,6 +21,7 @@
 
 struct tls_context {
     SSL_CTX *ssl;
+    pthread_mutex_t lock; /* tls_renew() against tls_open() */
 };
 
 struct tls {
@@ -48,8 +50,10 @@ static tare_status new_context(struct tls_context **out, const SSL_METHOD *metho
 {
     struct tls_context *c = mem_new(1, sizeof *c);
     ERR_clear_error();
-    if (c) c->ssl = SSL_CTX_new(method);
-    if (!c || !c->ssl || SSL_CTX_set_min_proto_version(c->ssl, TLS1_2_VERSION) != 1) {
+    if (!c) return error_nomem(err, "TLS");
+    pthread_mutex_init(&c->lock, NULL);
+    c->ssl = SSL_CTX_new(method);
+    if (!c->ssl || SSL_CTX_set_min_proto_version(c->ssl, TLS1_2_VERSION) != 1) {
         tls_release(c);
         return error_set(err, TARE_NOMEM, "TLS cannot begin: %s", reason());
     }
@@ -67,6 +71,7 @@ void tls_release(struct tls_context *c)
 {
     if (!c) return;
     SSL_CTX_free(c->ssl);
+    pthread_mutex_destroy(&c->lock);
     mem_free(c);
 }
 
@@ -138,6 +143,20 @@ tare_status tls_serve(struct tls_context **out, const char *certificate, const c
     return s;
 }
 
+tare_status tls_renew(struct tls_context *c, const char *certificate, const char *key, tare_error *err)
+{
+    struct tls_context *fresh = NULL;
+    tare_status s = tls_serve(&fresh, certificate, key, err);
+    if (s != TARE_OK) return s;
+    pthread_mutex_lock(&c->lock);
+    SSL_CTX *old = c->ssl;
+    c->ssl = fresh->ssl;
+    pthread_mutex_unlock(&c->lock);
+    fresh->ssl = old; /* connections that are open hold it */
+    tls_release(fresh);
+    return TARE_OK;
+}
+
 const char *tls_complaint(const struct tls_context *c)
 {
     const X509 *x = SSL_CTX_get0_certificate(c->ssl);
@@ -181,7 +200,9 @@ struct tls *tls_open(struct tls_context *c, int fd, const char *host)
     struct tls *t = mem_new(1, sizeof *t);
     if (!t) return NULL;
     ERR_clear_error();
+    pthread_mutex_lock(&c->lock);
     t->ssl = SSL_new(c->ssl);
+    pthread_mutex_unlock(&c->lock);
     if (!t->ssl || SSL_set_fd(t->ssl, fd) != 1 || (host && !name_host(t->ssl, host))) {
         tls_close(t);
         return NULL;
@@ -295,6 +316,12 @@ static tare_status missing(tare_error *err)
 tare_status tls_serve(struct tls_context **out, const char *certificate, const char *key, tare_error *err)
 {
     (void)out, (void)certificate, (void)key;
+    return missing(err);
+}
+
+tare_status tls_renew(struct tls_context *c, const char *certificate, const char *key, tare_error *err)
+{
+    (void)c, (void)certificate, (void)key;
     return missing(err);
 }
 

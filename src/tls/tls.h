@@ -18,6 +18,8 @@ bool tls_available(void); /* false: built without libssl, and whatever opens a c
 /* A certificate with those that link it to its issuer, and its key, both PEM. The key must be its owner's alone (of
  * root also a group's), and the owner this user or root. TARE_INVALID: they cannot be used, and why. */
 tare_status tls_serve(struct tls_context **out, const char *certificate, const char *key, tare_error *err);
+/* Reads the files again: connections that come get what is in them. Where that fails all stays as it was. */
+tare_status tls_renew(struct tls_context *c, const char *certificate, const char *key, tare_error *err);
 /* What clients will not like about the certificate now; NULL: nothing. */
 const char *tls_complaint(const struct tls_context *c);
 

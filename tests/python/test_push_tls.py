@@ -14,6 +14,7 @@ import test_push
 from certificates import Authority, authority, pair, start, with_tls  # noqa: F401
 from serve_client import WAIT, Server
 from served import command, document, server  # noqa: F401
+from tare._requests import RequestLog
 from test_push import (  # noqa: F401
     MEASURE, kept, test_a_run_is_pushed, test_a_wrong_token_and_one_that_may_not)
 
@@ -118,3 +119,14 @@ def test_a_reply_that_is_cut(here, pair):
     thread.join()
     listening.close()
     assert "unexpected eof" in done.stderr
+
+
+def test_requests_of_a_service(server, authority, monkeypatch):
+    """The Python package trusts whom the command trusts."""
+    log = RequestLog("shop", server.address, token=server.token("ingest"), interval_s=60)
+    monkeypatch.delenv("TARE_CA_FILE", raising=False)
+    log.record("GET /a", 1000)
+    assert not log.flush() and log.sent == 0
+    monkeypatch.setenv("TARE_CA_FILE", str(authority.certificate))
+    assert log.flush() and log.sent == 1
+    log.close()

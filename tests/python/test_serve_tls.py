@@ -81,6 +81,24 @@ def test_a_session_is_taken_up_again(server):
     assert again.session_reused
 
 
+def test_keys_are_changed_when_a_client_wants_it(server, authority):
+    """openssl s_client does on a line with K, and asks the server to do the same."""
+    c = subprocess.Popen(["openssl", "s_client", "-connect", "127.0.0.1:%d" % server.port, "-CAfile", str(authority.certificate), "-tls1_3"],
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        for _ in range(3):
+            c.stdin.write(b"K\n")
+            c.stdin.flush()
+            while b"KEYUPDATE" not in (line := c.stdout.readline()):
+                assert line, "it has ended"
+        c.stdin.write(request("GET", "/healthz", headers={"Connection": "close"}))
+        c.stdin.flush()
+        assert b"HTTP/1.1 200 OK" in c.stdout.read()
+    finally:
+        c.kill()
+        c.communicate()
+
+
 # ---- what is no TLS, or slow ----
 
 @pytest.mark.parametrize("bytes_", [request("GET", "/healthz"), b"\x16\x03\x01\xff\xff" + b"x" * 300, b"\x00" * 70000, b"\x80\x2e\x01\x00\x02" + b"\x00" * 50,
@@ -311,6 +329,41 @@ def test_an_expired_certificate_is_told(start, authority):
         server.client()
     code, said = server.stop()
     assert code == 0 and "old.pem: the certificate has expired" in said
+
+
+def test_a_renewed_certificate_is_read_without_an_end(start, authority, tmp_path):
+    files = tmp_path / "now.pem", tmp_path / "now.key"
+
+    def install(pair):
+        for to, path in zip(files, pair):
+            new = to.with_suffix(".new")
+            new.write_bytes(path.read_bytes())
+            new.chmod(0o600)
+            new.rename(to)
+
+    def serial():
+        c = server.client()
+        try:
+            return c.sock.getpeercert()["serialNumber"]
+        finally:
+            c.close()
+
+    install(authority.issue("first"))
+    server = start(files=files)
+    before, open_one = serial(), server.client()
+    install(authority.issue("second"))
+    assert serial() == before
+    server.process.send_signal(signal.SIGHUP)
+    eventually(lambda: serial() != before)
+    open_one.send(request("GET", "/healthz"))  # who was there goes on
+    assert open_one.reply().status == 200
+    now = serial()
+    files[1].write_text("no key")
+    server.process.send_signal(signal.SIGHUP)
+    while "the certificate stays as it was" not in (line := server.process.stderr.readline()):
+        assert line, "it has ended"
+    assert "now.key: holds no key in PEM" in line and serial() == now
+    assert server.stop()[0] == 0
 
 
 def test_an_address_of_the_network_is_fine_with_tls(start, command, tmp_path):
