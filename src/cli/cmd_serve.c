@@ -129,7 +129,7 @@ static void renew_tls(struct cli *cli, const struct serve_command *a, struct tls
              complaint ? complaint : "");
 }
 
-/* The first signal asks for an orderly end, the second one ends at once. With TLS, SIGHUP reads the certificate anew. */
+/* The first signal asks for an orderly end, the second one ends at once. With TLS, SIGHUP reads the files anew. */
 static void wait_for_signal(struct cli *cli, const struct serve_command *a, struct tls_context *tls,
                             const sigset_t *signals)
 {
