@@ -16,7 +16,8 @@ fi
 # The rest of the tree may be closed to nobody, and so may the folder this was started in.
 cd /
 [ -e "$dir/data/PG_VERSION" ] || $as "$bin/initdb" -D "$dir/data" -U postgres -A trust -E UTF8 --locale=C.UTF-8 --no-sync >"$dir/initdb.log"
-set -- -D "$dir/data" -k "$dir" -c listen_addresses= -c max_connections=40 -c shared_buffers=16MB $(printf ' -c %s' "$@" | sed 's/ -c $//')
-# The second one, because a change of user takes the wish back that it dies with its parent.
+set -- -D "$dir/data" -k "$dir" -c listen_addresses= -c max_connections=40 -c shared_buffers=16MB -c dynamic_shared_memory_type=mmap $(printf ' -c %s' "$@" | sed 's/ -c $//')
+# Memory by mmap: killed, it would leave names in /dev/shm, which other tests look at.
+# The second setpriv, because a change of user takes the wish back that it dies with its parent.
 # shellcheck disable=SC2086
 exec $as setpriv --pdeathsig KILL "$bin/postgres" "$@" >>"$dir/postgres.log" 2>&1

@@ -280,15 +280,25 @@ static void run_in(struct job *j, struct unpack *u, const char *folder, int dir)
     call_release(&c);
 }
 
+/* Below TMPDIR, or /tmp: the first may be the server's alone, and jobs have a user of their own. -1: neither. */
+static int make_folder(char folder[300])
+{
+    const char *base = secure_getenv("TMPDIR");
+    snprintf(folder, 300, "%.200s/tare-job-XXXXXX", base && base[0] == '/' ? base : "/tmp");
+    if (!mkdtemp(folder)) {
+        snprintf(folder, 300, "/tmp/tare-job-XXXXXX");
+        if (!mkdtemp(folder)) return -1;
+    }
+    return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 static bool run_job(struct living *in, const struct buf *body)
 {
     struct unpack u = {body->data, body->len};
     struct job j = {.in = in, .out = BUF_INIT, .err = BUF_INIT, .fd_out = -1, .fd_err = -1, .pidfd = -1};
-    const char *base = secure_getenv("TMPDIR");
     char folder[300];
-    snprintf(folder, sizeof folder, "%.200s/tare-job-XXXXXX", base && base[0] == '/' ? base : "/tmp");
     memset(in->shared, 0, sizeof *in->shared);
-    int dir = mkdtemp(folder) ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int dir = make_folder(folder);
     if (dir >= 0) {
         run_in(&j, &u, folder, dir);
         if (!j.orphan) tree_documents(dir, RUNNER_RESULTS, send_document, in);

@@ -397,6 +397,13 @@ def test_folders_of_jobs_are_gone_afterwards(serve, tmp_path):
     assert os.listdir(scratch) == []
 
 
+def test_a_folder_of_the_servers_alone_is_no_hindrance(serve, tmp_path):
+    (tmp_path / "mine").mkdir(mode=0o700)
+    server = serve({"ok": python("print(1)")}, env={**os.environ, "TMPDIR": str(tmp_path / "mine")})
+    told = finished(server, server.token(SCOPES), "ok")
+    assert told["state"] == "done", told["record"]
+
+
 # ---- the queue ----
 
 def test_queue_quota_and_cancelling(serve):
