@@ -30,6 +30,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct alert_rule r, again;
     char *text = mem_strndup((const char *)data, size);
     if (!text) return 0;
+    if (alert_parse_served(&again, text, NULL) == TARE_OK && again.when.quantity == DERIVED_NONE)
+        must(again.when.op == '>' && !again.also.name[0] && isfinite(again.clear) &&
+             again.clear <= again.when.threshold);
     if (alert_parse(&r, text, &err) != TARE_OK) {
         must(err.status != TARE_OK && err.text[0]);
     } else {

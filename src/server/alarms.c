@@ -3,152 +3,111 @@
 #include "server/alarms.h"
 
 #include <errno.h>
-#include <pthread.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
-#include "analyze/watch/alert.h"
 #include "core/clock.h"
-#include "store/chunk.h"
-#include "watch/watch_hook.h"
+#include "server/alarms_state.h"
 
-enum { LOOK_EVERY_MS = 1000, CHUNKS_AT_ONCE = 256, NO_DATA_MS = 120000 };
+enum { LOOK_EVERY_MS = 1000, NO_DATA_MS = 120000 };
 
-struct rule_now {
-    bool firing, ever;
-    int64_t since_ms;
-    double value;
-};
-
-struct host_watch {
-    int64_t id, heard_ms, last_ms; /* heard: by our clock; last: of its readings */
-    char *name, *project;
-    struct series_set set;
-    struct sample sample;
-    struct deriver *deriver;
-    struct alerts *alerts;
-    VEC(struct {
-        int64_t metric;
-        size_t series; /* SIZE_MAX: no quantity is made of it */
-    })
-    known;
-    struct rule_now *rules;
-};
-
-struct arrived { /* one reading, by time */
-    int64_t at_ms;
-    size_t series;
-    double value;
-};
-
-struct alarms {
-    struct alarms_options options;
-    struct store *store;
-    struct alert_rules rules;
-    struct hooks hooks;
-    int64_t seq;
-    pthread_t thread;
-    bool started, stop;
-    pthread_mutex_t lock; /* over what follows */
-    pthread_cond_t wake;
-    VEC(struct host_watch *) hosts;
-};
-
-static int64_t now_ms(void)
+int64_t alarms_now_ms(void)
 {
     return (int64_t)(clock_unix_ns() / 1000000);
 }
 
-/* ---- hosts ---- */
+/* ---- silence ---- */
 
-static void free_host(struct host_watch *h)
+static tare_status keep_silence(void *ctx, const struct store_silence *q, tare_error *err)
 {
-    if (!h) return;
-    series_set_release(&h->set);
-    sample_release(&h->sample);
-    deriver_free(h->deriver);
-    alerts_free(h->alerts);
-    vec_release(&h->known);
-    mem_free(h->rules);
-    mem_free(h->name);
-    mem_free(h->project);
-    mem_free(h);
+    struct silences *to = ctx;
+    struct store_silence copy = *q;
+    const char **texts[] = {&copy.id, &copy.project, &copy.rule, &copy.about, &copy.why, &copy.who};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (*texts[i]) *texts[i] = arena_str(&to->arena, *texts[i]);
+    return to->arena.failed ? error_nomem(err, "silences") : vec_push(&to->at, copy, err);
 }
 
-static tare_status name_host(void *ctx, const struct store_host *host, tare_error *err)
+tare_status silences_read(struct silences *out, struct store *s, tare_error *err)
 {
-    struct host_watch *h = ctx;
-    if (host->id != h->id) return TARE_OK;
-    h->name = mem_strdup(host->name);
-    h->project = mem_strdup(host->project ? host->project : "");
-    return h->name && h->project ? TARE_OK : error_nomem(err, "a host");
+    return s->ops->silences(s, alarms_now_ms(), keep_silence, out, err);
 }
 
-static tare_status watch_host(struct alarms *a, int64_t id, struct host_watch **out, tare_error *err)
+void silences_release(struct silences *q)
 {
-    struct host_watch *h = mem_new(1, sizeof *h);
-    if (!h) return error_nomem(err, "a host");
-    h->id = id;
-    tare_status s = deriver_new(&h->deriver, err);
-    if (s == TARE_OK) s = alerts_new(&h->alerts, a->rules.items.items, a->rules.items.n, err);
-    if (s == TARE_OK && !(h->rules = mem_new(a->rules.items.n, sizeof *h->rules)))
-        s = error_nomem(err, "rules");
-    if (s == TARE_OK) s = a->store->ops->hosts(a->store, &(struct store_host){0}, name_host, h, err);
-    if (s == TARE_OK && !h->name) s = error_set(err, TARE_INVALID, "a host without a name");
-    if (s == TARE_OK) s = vec_push(&a->hosts, h, err);
-    if (s == TARE_OK)
-        *out = h;
-    else
-        free_host(h);
-    return s;
+    vec_release(&q->at);
+    arena_release(&q->arena);
+    *q = (struct silences)SILENCES_INIT;
 }
 
-static tare_status know_metric(void *ctx, int64_t id, const struct store_metric *m, tare_error *err)
+/* Until when nobody is told of it; 0: they are. */
+static int64_t silent_until(const struct silences *q, const struct alarm *al)
 {
-    struct host_watch *h = ctx;
-    enum metric_id which = metric_find(m->name);
-    size_t series = SIZE_MAX;
-    tare_status s = TARE_OK;
-    for (size_t i = 0; i < h->known.n; i++)
-        if (h->known.items[i].metric == id) return TARE_OK;
-    if (which != METRIC_COUNT) s = series_find(&h->set, which, m->label, &series, err);
-    if (s == TARE_OK) s = vec_reserve(&h->known, h->known.n + 1, err);
-    if (s != TARE_OK) return s;
-    h->known.items[h->known.n].metric = id;
-    h->known.items[h->known.n++].series = series;
-    return TARE_OK;
+    int64_t until = 0;
+    for (size_t i = 0; i < q->at.n; i++) {
+        const struct store_silence *s = &q->at.items[i];
+        if (s->project[0] && strcmp(s->project, al->project) != 0) continue;
+        if (s->rule && strcmp(s->rule, al->rule->text) != 0) continue;
+        if (s->about && strcmp(s->about, al->about) != 0) continue;
+        if (s->until_ms > until) until = s->until_ms;
+    }
+    return until;
 }
 
 /* ---- what is told ---- */
 
-static void tell(struct alarms *a, const struct host_watch *h, const struct alert_event *e)
+static void begin_message(struct json *j, struct buf *to, const char *state, const struct alert_rule *r)
 {
-    const struct alert_rule *r = alerts_rule(h->alerts, e->rule);
-    struct buf json = BUF_INIT;
-    struct json j;
+    json_init(j, to, JSON_STYLE_COMPACT);
+    json_object_begin(j);
+    json_kv_string(j, "state", state);
+    json_kv_string(j, "rule", r->text);
+    json_kv_string(j, "metric", r->when.name);
+    json_kv_string(j, "label", r->when.label);
+    json_kv_double(j, "threshold", r->when.threshold);
+    json_kv_string(j, "unit", r->unit);
+}
+
+static void send_message(struct alarms *a, struct json *j, struct buf *message)
+{
     pid_t pids[HOOK_KINDS];
-    if (!a->hooks.command && !a->hooks.url) return;
-    json_init(&j, &json, JSON_STYLE_COMPACT);
-    json_object_begin(&j);
-    json_kv_string(&j, "state", e->fired ? "fired" : "cleared");
-    json_kv_string(&j, "rule", r->text);
-    json_kv_string(&j, "metric", r->when.name);
-    json_kv_string(&j, "label", r->when.label);
-    json_kv_double(&j, "value", e->value);
-    json_kv_double(&j, "threshold", r->when.threshold);
-    json_kv_string(&j, "unit", r->unit);
-    json_kv_string(&j, "host", h->name);
-    json_kv_string(&j, "project", h->project);
-    json_kv_int(&j, "at_ms", (int64_t)(e->at_ns / 1000000));
-    json_kv_string(&j, "action", e->action);
-    json_object_end(&j);
-    json_finish(&j, NULL);
-    buf_add_char(&json, '\n');
-    hooks_start(&a->hooks, &json, pids);
-    buf_release(&json);
+    json_object_end(j);
+    json_finish(j, NULL);
+    buf_add_char(message, '\n');
+    hooks_start(&a->hooks, message, pids);
+    buf_release(message);
+}
+
+static void tell(struct alarms *a, struct alarm *al, const char *action)
+{
+    struct buf message = BUF_INIT;
+    struct json j;
+    al->told = al->firing;
+    al->dirty = true;
+    if (!alarms_tells(a)) return;
+    begin_message(&j, &message, al->firing ? "fired" : "cleared", al->rule);
+    json_kv_double(&j, "value", al->value);
+    json_kv_string(&j, "about", al->about);
+    json_kv_string(&j, "project", al->project);
+    json_kv_string(&j, "run", al->run[0] ? al->run : NULL);
+    json_kv_int(&j, "at_ms", al->since_ms);
+    json_kv_string(&j, "action", action);
+    send_message(a, &j, &message);
+}
+
+static void tell_test(struct alarms *a, const struct alert_rule *r)
+{
+    struct buf message = BUF_INIT;
+    struct json j;
+    begin_message(&j, &message, "test", r);
+    json_kv_bool(&j, "test", true);
+    json_kv_string(&j, "text", "this is a test of the rule's message: nothing happened");
+    json_kv_int(&j, "at_ms", alarms_now_ms());
+    json_kv_string(&j, "action", r->action);
+    send_message(a, &j, &message);
 }
 
 static void reap(struct alarms *a)
@@ -161,111 +120,156 @@ static void reap(struct alarms *a)
     }
 }
 
-/* ---- what came ---- */
-
-static int by_time(const void *a, const void *b)
+/* Is there room for one more message, to everybody who gets it? */
+static bool has_room(const struct alarms *a)
 {
-    const struct arrived *x = a, *y = b;
-    return (x->at_ms > y->at_ms) - (x->at_ms < y->at_ms);
+    return hooks_running(&a->hooks) + HOOK_KINDS <= HOOKS_AT_ONCE;
 }
 
-struct gathering {
-    struct host_watch *h;
-    VEC(struct arrived) at;
-    bool strange; /* a series that is not known yet */
-};
+/* ---- how things stand ---- */
 
-static tare_status gather(void *ctx, const struct chunk_value *v, tare_error *err)
+static void free_alarm(struct alarm *al)
 {
-    struct gathering *g = ctx;
-    for (size_t i = 0; i < g->h->known.n; i++) {
-        if (g->h->known.items[i].metric != v->metric) continue;
-        size_t series = g->h->known.items[i].series;
-        if (series == SIZE_MAX || v->at_ms <= g->h->last_ms) return TARE_OK;
-        return vec_push(&g->at, ((struct arrived){v->at_ms, series, v->value}), err);
+    if (!al) return;
+    alerts_free(al->alone);
+    mem_free(al->project);
+    mem_free(al->about);
+    mem_free(al);
+}
+
+tare_status alarm_find(struct alarms *a, const struct alarm *like, struct alarm **out, tare_error *err)
+{
+    for (size_t i = 0; i < a->at.n; i++) {
+        struct alarm *al = *out = a->at.items[i];
+        if (strcmp(al->rule->text, like->rule->text) == 0 && strcmp(al->project, like->project) == 0 &&
+            strcmp(al->about, like->about) == 0)
+            return TARE_OK;
     }
-    g->strange = true;
+    struct alarm *al = *out = mem_new(1, sizeof *al);
+    if (!al) return error_nomem(err, "an alert");
+    al->rule = like->rule;
+    al->project = mem_strdup(like->project);
+    al->about = mem_strdup(like->about);
+    tare_status s = al->project && al->about ? TARE_OK : error_nomem(err, "an alert");
+    if (s == TARE_OK) s = alerts_new(&al->alone, like->rule, 1, err);
+    pthread_mutex_lock(&a->lock);
+    if (s == TARE_OK) s = vec_push(&a->at, al, err);
+    pthread_mutex_unlock(&a->lock);
+    if (s != TARE_OK) free_alarm(al);
+    return s;
+}
+
+void alarm_change(struct alarms *a, struct alarm *al, const struct alarm_news *news)
+{
+    pthread_mutex_lock(&a->lock);
+    al->ever = al->dirty = true;
+    al->firing = news->fired;
+    al->since_ms = news->at_ms;
+    al->value = news->value;
+    if (news->fired) snprintf(al->run, sizeof al->run, "%s", news->run ? news->run : "");
+    pthread_mutex_unlock(&a->lock);
+    if (al->firing != al->told && !silent_until(&a->silences, al) && has_room(a)) tell(a, al, news->action);
+}
+
+void alarm_heard(struct alarms *a, struct alarm *al, int64_t at_ms)
+{
+    pthread_mutex_lock(&a->lock);
+    al->heard_ms = at_ms;
+    pthread_mutex_unlock(&a->lock);
+}
+
+tare_status alarm_judge(struct alarms *a, const struct alarm *like, const struct alarm_news *news,
+                        tare_error *err)
+{
+    struct alarm *al;
+    struct alarm_news now = *news;
+    tare_status s = alarm_find(a, like, &al, err);
+    if (s != TARE_OK || isnan(news->value)) return s;
+    int what = alerts_tell(al->alone, 0, news->value, (uint64_t)news->at_ms * 1000000);
+    now.fired = what > 0;
+    if (what != 0) alarm_change(a, al, &now);
+    alarm_heard(a, al, strcmp(al->rule->when.name, ALERT_REGRESSION) == 0 ? INT64_MAX : news->at_ms);
     return TARE_OK;
 }
 
-/* One moment: what is known of it goes through the quantities to the rules. */
-static tare_status judge_moment(struct alarms *a, struct host_watch *h, const struct arrived *at, size_t n,
-                                tare_error *err)
+/* What could not be told before: somebody wanted silence, or too much was told at once. */
+static void tell_rest(struct alarms *a)
 {
-    struct alert_events events = {VEC_INIT};
-    sample_clear(&h->sample);
-    h->sample.at_ns = (uint64_t)at->at_ms * 1000000;
-    tare_status s = TARE_OK;
-    for (size_t i = 0; i < n && s == TARE_OK; i++) s = sample_set(&h->sample, at[i].series, at[i].value, err);
-    if (s == TARE_OK) s = deriver_feed(h->deriver, &h->set, &h->sample, err);
-    if (s == TARE_OK) s = alerts_feed(h->alerts, h->deriver, h->sample.at_ns, &events, err);
-    for (size_t i = 0; i < events.items.n; i++) {
-        const struct alert_event *e = &events.items.items[i];
-        h->rules[e->rule] = (struct rule_now){e->fired, true, at->at_ms, e->value};
-        tell(a, h, e);
+    for (size_t i = 0; i < a->at.n && has_room(a); i++) {
+        struct alarm *al = a->at.items[i];
+        if (al->firing != al->told && !silent_until(&a->silences, al)) tell(a, al, al->rule->action);
     }
-    vec_release(&events.items);
-    h->last_ms = at->at_ms;
-    return s;
+    for (size_t i = 0; i < a->rules.items.n && has_room(a); i++)
+        if (atomic_exchange(&a->tests[i], false)) tell_test(a, &a->rules.items.items[i]);
 }
 
-static tare_status judge_chunk(struct alarms *a, const struct store_chunk *c, tare_error *err)
+/* ---- the store ---- */
+
+static tare_status save(struct alarms *a, tare_error *err)
 {
-    struct gathering g = {.h = NULL};
-    for (size_t i = 0; i < a->hosts.n; i++)
-        if (a->hosts.items[i]->id == c->host) g.h = a->hosts.items[i];
-    tare_status s = g.h ? TARE_OK : watch_host(a, c->host, &g.h, err);
-    for (int round = 0; s == TARE_OK && round < 2; round++) {
-        g.strange = false;
-        vec_clear(&g.at);
-        s = chunk_read(c, gather, &g, err);
-        if (s != TARE_OK || !g.strange || round) break;
-        s = a->store->ops->metrics(a->store, &(struct store_metric_query){.host = c->host}, know_metric, g.h,
-                                   err);
+    bool any = false;
+    for (size_t i = 0; i < a->at.n; i++) any = any || a->at.items[i]->dirty;
+    tare_status s = any ? a->store->ops->begin(a->store, err) : TARE_OK;
+    if (!any || s != TARE_OK) return s;
+    for (size_t i = 0; i < a->at.n && s == TARE_OK; i++) {
+        const struct alarm *al = a->at.items[i];
+        struct store_alert row = {.rule = al->rule->text,
+                                  .project = al->project,
+                                  .about = al->about,
+                                  .firing = al->firing,
+                                  .told = al->told,
+                                  .since_ms = al->since_ms,
+                                  .value = al->value,
+                                  .run = al->run[0] ? al->run : NULL};
+        if (al->dirty) s = a->store->ops->alert_put(a->store, &row, err);
     }
-    if (s == TARE_OK && g.at.n) qsort(g.at.items, g.at.n, sizeof *g.at.items, by_time);
-    for (size_t i = 0, n; s == TARE_OK && i < g.at.n; i += n) {
-        for (n = 1; i + n < g.at.n && g.at.items[i + n].at_ms == g.at.items[i].at_ms; n++) continue;
-        s = judge_moment(a, g.h, &g.at.items[i], n, err);
-    }
-    if (s == TARE_OK) g.h->heard_ms = now_ms();
-    vec_release(&g.at);
-    return s;
+    tare_status end = a->store->ops->end(a->store, s == TARE_OK, s == TARE_OK ? err : NULL);
+    for (size_t i = 0; i < a->at.n && s == TARE_OK && end == TARE_OK; i++) a->at.items[i]->dirty = false;
+    return s != TARE_OK ? s : end;
 }
 
-/* Copied: the questions about a chunk go over the same connection. */
-struct copies {
-    VEC(struct store_chunk) at;
-};
-
-static tare_status copy_chunk(void *ctx, const struct store_chunk *c, tare_error *err)
+static const struct alert_rule *rule_of(const struct alarms *a, const char *text)
 {
-    struct copies *to = ctx;
-    struct store_chunk copy = *c;
-    char *bytes = mem_new(c->body.size + 1, 1);
-    if (!bytes) return error_nomem(err, "readings");
-    memcpy(bytes, c->body.data, c->body.size);
-    copy.body.data = bytes;
-    tare_status s = vec_push(&to->at, copy, err);
-    if (s != TARE_OK) mem_free(bytes);
-    return s;
+    for (size_t i = 0; i < a->rules.items.n; i++)
+        if (strcmp(a->rules.items.items[i].text, text) == 0) return &a->rules.items.items[i];
+    return NULL;
 }
+
+/* A rule that is no longer there has no state. */
+static tare_status resume(void *ctx, const struct store_alert *row, tare_error *err)
+{
+    struct alarms *a = ctx;
+    struct alarm *al, like = {.rule = rule_of(a, row->rule)};
+    if (!like.rule) return TARE_OK;
+    like.project = mem_strdup(row->project);
+    like.about = mem_strdup(row->about);
+    tare_status s =
+        like.project && like.about ? alarm_find(a, &like, &al, err) : error_nomem(err, "an alert");
+    mem_free(like.project);
+    mem_free(like.about);
+    if (s != TARE_OK) return s;
+    al->ever = true;
+    al->firing = row->firing;
+    al->told = row->told;
+    al->since_ms = row->since_ms;
+    al->value = row->value;
+    al->heard_ms = alarms_now_ms();
+    snprintf(al->run, sizeof al->run, "%s", row->run ? row->run : "");
+    alerts_resume(al->alone, 0, row->firing);
+    return TARE_OK;
+}
+
+/* ---- looking ---- */
 
 static tare_status look(struct alarms *a, bool *more, tare_error *err)
 {
-    struct copies c = {VEC_INIT};
-    struct store_chunk_query q = {.after = a->seq, .limit = CHUNKS_AT_ONCE};
-    tare_status s = a->store->ops->chunks(a->store, &q, copy_chunk, &c, err);
-    *more = s == TARE_OK && c.at.n == CHUNKS_AT_ONCE;
-    for (size_t i = 0; i < c.at.n; i++) {
-        void *bytes = NULL;
-        if (s == TARE_OK) s = judge_chunk(a, &c.at.items[i], err);
-        if (s == TARE_OK || s == TARE_FORMAT) a->seq = c.at.items[i].seq;
-        memcpy(&bytes, &c.at.items[i].body.data, sizeof bytes);
-        mem_free(bytes);
-    }
-    vec_release(&c.at);
-    return s;
+    silences_release(&a->silences);
+    tare_status s = silences_read(&a->silences, a->store, err);
+    if (s == TARE_OK) s = alarms_look_hosts(a, more, err);
+    if (s == TARE_OK) s = alarms_look_burns(a, err);
+    if (s == TARE_OK) s = alarms_look_runs(a, err);
+    if (s == TARE_OK) tell_rest(a);
+    return s == TARE_OK ? save(a, err) : s;
 }
 
 static void *keep_looking(void *ctx)
@@ -277,12 +281,14 @@ static void *keep_looking(void *ctx)
         tare_error err = TARE_ERROR_INIT;
         struct timespec until;
         bool more = false;
+        pthread_mutex_unlock(&a->lock);
         reap(a);
         tare_status s = look(a, &more, &err);
         if (s != TARE_OK && !failed) a->options.say(a->options.say_ctx, err.text);
         failed = s != TARE_OK;
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += more ? 0 : LOOK_EVERY_MS / 1000;
+        pthread_mutex_lock(&a->lock);
         if (!a->stop) pthread_cond_timedwait(&a->wake, &a->lock, &until);
     }
     pthread_mutex_unlock(&a->lock);
@@ -291,42 +297,62 @@ static void *keep_looking(void *ctx)
 
 /* ---- asking ---- */
 
-static const char *state_of(const struct host_watch *h, size_t rule)
+static const char *state_of(const struct alarm *al)
 {
-    if (now_ms() - h->heard_ms > NO_DATA_MS || !alerts_judged(h->alerts, rule)) return "no data";
-    if (h->rules[rule].firing) return "firing";
-    return h->rules[rule].ever ? "resolved" : "good";
+    if (alarms_now_ms() - NO_DATA_MS > al->heard_ms) return "no data";
+    if (al->firing) return "firing";
+    return al->ever ? "resolved" : "good";
 }
 
-void alarms_json(struct alarms *a, const char *project, struct json *j)
+static void put_alarm(struct json *j, const struct alarm *al, const struct silences *q)
 {
-    json_array_begin(j);
+    int64_t silent = silent_until(q, al);
+    json_object_begin(j);
+    json_kv_string(j, "rule", al->rule->text);
+    json_kv_string(j, "about", al->about);
+    json_kv_string(j, "project", al->project[0] ? al->project : NULL);
+    json_kv_string(j, "state", state_of(al));
+    json_key(j, "since_ms");
+    if (al->ever)
+        json_put_int(j, al->since_ms);
+    else
+        json_put_null(j);
+    json_kv_double(j, "value", al->ever ? al->value : (double)NAN);
+    json_kv_double(j, "threshold", al->rule->when.threshold);
+    json_kv_string(j, "unit", al->rule->unit);
+    json_kv_string(j, "run", al->run[0] ? al->run : NULL);
+    json_key(j, "silent_until_ms");
+    if (silent)
+        json_put_int(j, silent);
+    else
+        json_put_null(j);
+    json_object_end(j);
+}
+
+void alarms_json(struct alarms *a, const char *project, const struct silences *q, struct json *j)
+{
     pthread_mutex_lock(&a->lock);
-    for (size_t i = 0; i < a->hosts.n; i++) {
-        const struct host_watch *h = a->hosts.items[i];
-        if (project[0] && strcmp(project, h->project) != 0) continue;
-        for (size_t k = 0; k < a->rules.items.n; k++) {
-            const struct rule_now *now = &h->rules[k];
-            json_object_begin(j);
-            json_kv_string(j, "rule", alerts_rule(h->alerts, k)->text);
-            json_kv_string(j, "host", h->name);
-            json_kv_string(j, "project", h->project[0] ? h->project : NULL);
-            json_kv_string(j, "state", state_of(h, k));
-            json_key(j, "since_ms");
-            if (now->ever)
-                json_put_int(j, now->since_ms);
-            else
-                json_put_null(j);
-            json_key(j, "value");
-            if (now->ever)
-                json_put_double(j, now->value);
-            else
-                json_put_null(j);
-            json_object_end(j);
-        }
-    }
+    for (size_t i = 0; i < a->at.n; i++)
+        if (!project[0] || strcmp(project, a->at.items[i]->project) == 0) put_alarm(j, a->at.items[i], q);
     pthread_mutex_unlock(&a->lock);
-    json_array_end(j);
+}
+
+bool alarms_has(const struct alarms *a, const char *rule)
+{
+    return rule_of(a, rule) != NULL;
+}
+
+bool alarms_tells(const struct alarms *a)
+{
+    return a->hooks.command || a->hooks.url;
+}
+
+void alarms_test(struct alarms *a, const char *rule)
+{
+    const struct alert_rule *r = rule_of(a, rule);
+    if (!r) return;
+    atomic_store(&a->tests[r - a->rules.items.items], true);
+    pthread_cond_signal(&a->wake);
 }
 
 /* ---- opening ---- */
@@ -343,6 +369,18 @@ static tare_status start(struct alarms *a, tare_error *err)
     return rc ? error_errno(err, "no thread for alerts") : TARE_OK;
 }
 
+static tare_status read_rules(struct alarms *a, const struct words *texts, tare_error *err)
+{
+    struct alert_rule rule;
+    tare_status s = TARE_OK;
+    for (size_t i = 0; i < texts->n && s == TARE_OK; i++) {
+        s = alert_parse_served(&rule, texts->at[i], err);
+        if (s == TARE_OK) s = vec_push(&a->rules.items, rule, err);
+        if (s == TARE_OK && rule.when.quantity != DERIVED_NONE) s = vec_push(&a->host_rules.items, rule, err);
+    }
+    return s;
+}
+
 tare_status alarms_open(struct alarms **out, const struct alarms_options *o, tare_error *err)
 {
     const struct operations *ops = o->operations;
@@ -350,15 +388,17 @@ tare_status alarms_open(struct alarms **out, const struct alarms_options *o, tar
     pthread_condattr_t steady;
     if (!a) return error_nomem(err, "alerts");
     a->options = *o;
+    a->silences = (struct silences)SILENCES_INIT;
     a->hooks = (struct hooks){.command = ops->alert_command, .url = ops->alert_webhook};
     pthread_mutex_init(&a->lock, NULL);
     pthread_condattr_init(&steady);
     pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
     pthread_cond_init(&a->wake, &steady);
     pthread_condattr_destroy(&steady);
-    tare_status s = alert_rules_add(&a->rules, false, ops->alert_rules.at, ops->alert_rules.n, err);
+    tare_status s = read_rules(a, &ops->alert_rules, err);
     if (s == TARE_OK) s = store_open(&a->store, o->store, &(struct store_options){.create = true}, err);
-    if (s == TARE_OK) s = a->store->ops->chunk_newest(a->store, &a->seq, err);
+    if (s == TARE_OK) s = a->store->ops->chunk_newest(a->store, &a->chunk_seq, err);
+    if (s == TARE_OK) s = a->store->ops->alerts(a->store, resume, a, err);
     if (s == TARE_OK) s = start(a, err);
     if (s != TARE_OK) {
         alarms_close(a);
@@ -376,9 +416,12 @@ void alarms_close(struct alarms *a)
     pthread_mutex_unlock(&a->lock);
     pthread_cond_signal(&a->wake);
     if (a->started) pthread_join(a->thread, NULL);
-    for (size_t i = 0; i < a->hosts.n; i++) free_host(a->hosts.items[i]);
-    vec_release(&a->hosts);
+    alarms_forget_hosts(a);
+    for (size_t i = 0; i < a->at.n; i++) free_alarm(a->at.items[i]);
+    vec_release(&a->at);
+    silences_release(&a->silences);
     vec_release(&a->rules.items);
+    vec_release(&a->host_rules.items);
     store_close(a->store);
     pthread_cond_destroy(&a->wake);
     pthread_mutex_destroy(&a->lock);

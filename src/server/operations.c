@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyze/judge/judge.h"
 #include "analyze/watch/alert.h"
 #include "core/json_pull.h"
 #include "core/mem.h"
@@ -460,7 +461,14 @@ static tare_status alert_rules_of(struct reading *r, enum pull_token t, void *to
     for (size_t i = 0; s == TARE_OK && i < rules->n; i++) {
         struct alert_rule rule;
         tare_error why = TARE_ERROR_INIT;
-        if (alert_parse(&rule, rules->at[i], &why) != TARE_OK) s = refuse(r, "%.300s", why.text);
+        alert_parse_served(&rule, rules->at[i], &why);
+        bool runs = why.status == TARE_OK && strcmp(rule.when.name, ALERT_REGRESSION) == 0;
+        if (why.status != TARE_OK)
+            s = refuse(r, "%.300s", why.text);
+        else if (runs && rule.for_ns)
+            s = refuse(r, "%.160s: runs are judged as they come: no for", rule.text);
+        else if (runs && rule.when.label[0] && !measure_find(rule.when.label))
+            s = refuse(r, "%.160s: runs have no number %.60s", rule.text, rule.when.label);
     }
     return s;
 }

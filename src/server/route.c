@@ -62,6 +62,10 @@ const struct route route_table[] = {
     {METHOD_GET,  "/finetuning/performance-report", SCOPE_READ, 0, RATE_READ,  &finetuning_report,
      "what the jobs found"},
     {METHOD_GET,  "/api/v1/alerts",    SCOPE_READ,   0,            RATE_READ,  &alerts_list, "rules and their states"},
+    {METHOD_POST, "/api/v1/alerts/test", SCOPE_ADMIN, 4096,        RATE_WRITE, &alerts_test, "sends a rule's message"},
+    {METHOD_GET,  "/api/v1/silences",  SCOPE_READ,   0,            RATE_READ,  &silences_list, "what is not told"},
+    {METHOD_POST, "/api/v1/silences",  SCOPE_ADMIN,  4096,         RATE_WRITE, &silences_post, "asks for silence"},
+    {METHOD_DELETE, "/api/v1/silences/{id}", SCOPE_ADMIN, 0,       RATE_WRITE, &silences_delete, "ends a silence"},
     {METHOD_OTHER, NULL, 0, 0, RATE_NONE, NULL, NULL},
 };
 /* clang-format on */

@@ -41,6 +41,7 @@ extern const struct steps requests_post, services_list, services_latency, report
     reports_get;                                                                 /* api_requests.c */
 extern const struct steps jobs_list, jobs_get, jobs_post, jobs_delete;           /* api_jobs.c */
 extern const struct steps finetuning_run, finetuning_profile, finetuning_report; /* api_finetuning.c */
-extern const struct steps alerts_list;                                           /* api_alerts.c */
+extern const struct steps alerts_list, alerts_test, silences_list, silences_post,
+    silences_delete; /* api_alerts.c */
 
 #endif

@@ -152,10 +152,9 @@ static void fill_hosts(struct sla *out, const struct group *g)
 /* ---- any span ---- */
 
 /* Burn rates look back from the end over an hour and six, whatever the span is. */
-static tare_status read_windows(struct store *s, const struct sla_ask *a, struct sla_span *to,
-                                tare_error *err)
+static tare_status add_windows(struct store *s, const struct sla_ask *a, struct tally window[2],
+                               tare_error *err)
 {
-    struct tally window[2] = {TALLY_INIT, TALLY_INIT};
     static const int64_t hours[] = {1, 6};
     tare_status status = TARE_OK;
     for (size_t i = 0; i < 2 && status == TARE_OK; i++) {
@@ -164,7 +163,28 @@ static tare_status read_windows(struct store *s, const struct sla_ask *a, struct
         struct store_slots q = fleet(&back, STORE_MINUTE_MS);
         status = add_up(s, &q, &(struct sum){.total = &window[i]}, err);
     }
+    return status;
+}
+
+static tare_status read_windows(struct store *s, const struct sla_ask *a, struct sla_span *to,
+                                tare_error *err)
+{
+    struct tally window[2] = {TALLY_INIT, TALLY_INIT};
+    tare_status status = add_windows(s, a, window, err);
     if (status == TARE_OK) slo_windows(to, &window[0], &window[1]);
+    tally_release(&window[0]);
+    tally_release(&window[1]);
+    return status;
+}
+
+tare_status sla_burns_read(struct store *s, const struct sla_ask *a, struct sla *out, tare_error *err)
+{
+    struct tally window[2] = {TALLY_INIT, TALLY_INIT};
+    tare_status status = add_windows(s, a, window, err);
+    if (status == TARE_OK) {
+        slo_span(out, &out->total, &window[1], false);
+        slo_windows(&out->total, &window[0], &window[1]);
+    }
     tally_release(&window[0]);
     tally_release(&window[1]);
     return status;

@@ -19,6 +19,8 @@ struct sla_ask {
 
 /* `out` is zeroed; release it in any case. TARE_INVALID: too much for one answer. */
 tare_status sla_span_read(struct store *s, const struct sla_ask *a, struct sla *out, tare_error *err);
+/* The promises of the six hours before to_ms in out->total, each with its burn rates; the rest is left out. */
+tare_status sla_burns_read(struct store *s, const struct sla_ask *a, struct sla *out, tare_error *err);
 
 struct sla_seals {
     int64_t ms[64]; /* of revision i + 1 */

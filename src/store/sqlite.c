@@ -18,74 +18,6 @@
 
 #define APPLICATION_ID 0x74617265 /* "tare", at a fixed place of the file */
 
-/* ---- the schema: row i brings a file from version i to i + 1, in one transaction ---- */
-
-/* Values are ordered by series and time, so that the last hundred points of one are neighbours. */
-static const char version_1[] =
-    "CREATE TABLE run(seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, created_ms INTEGER NOT NULL,"
-    " created TEXT NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL, sha256 TEXT, runtime TEXT,"
-    " host TEXT NOT NULL, hostname TEXT, git_commit TEXT, git_branch TEXT, git_dirty INTEGER,"
-    " cases INTEGER NOT NULL, bytes INTEGER NOT NULL);"
-    "CREATE INDEX run_by_time ON run(created_ms, seq);"
-    "CREATE INDEX run_by_subject ON run(subject, created_ms, seq);"
-    "CREATE TABLE document(run INTEGER PRIMARY KEY REFERENCES run(seq), body BLOB NOT NULL);"
-    "CREATE TABLE series(id INTEGER PRIMARY KEY, subject TEXT NOT NULL, case_name TEXT NOT NULL,"
-    " metric TEXT NOT NULL, anchor TEXT NOT NULL, host TEXT NOT NULL,"
-    " UNIQUE(subject, metric, anchor, case_name, host));"
-    "CREATE TABLE value(series INTEGER NOT NULL REFERENCES series(id), created_ms INTEGER NOT NULL,"
-    " run INTEGER NOT NULL REFERENCES run(seq), value REAL NOT NULL, lo REAL, hi REAL, samples INTEGER,"
-    " PRIMARY KEY(series, created_ms, run)) WITHOUT ROWID;"
-    "CREATE TABLE tag(run INTEGER NOT NULL REFERENCES run(seq), name TEXT NOT NULL,"
-    " PRIMARY KEY(run, name)) WITHOUT ROWID;"
-    "CREATE TABLE baseline(name TEXT NOT NULL, subject TEXT NOT NULL, run INTEGER NOT NULL REFERENCES run(seq),"
-    " PRIMARY KEY(name, subject)) WITHOUT ROWID;"
-    "CREATE INDEX baseline_by_run ON baseline(run);";
-
-/* Whose runs they are, and who may ask: what a server keeps beside them. */
-static const char version_2[] =
-    "CREATE TABLE project(run INTEGER PRIMARY KEY REFERENCES run(seq), name TEXT NOT NULL);"
-    "CREATE INDEX project_by_name ON project(name, run);"
-    "CREATE TABLE token(id TEXT PRIMARY KEY, name TEXT, project TEXT, scopes TEXT NOT NULL, hash BLOB NOT NULL,"
-    " created_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, revoked_ms INTEGER NOT NULL) WITHOUT ROWID;";
-
-/* What hosts send while they work. A batch is one chunk: rows of single readings would touch a page of each series at
- * every commit. `metric` 0: readings of many series; a number: of that one alone, which is what gathering the batches
- * of a day into one chunk per series will write. */
-static const char version_3[] =
-    "CREATE TABLE host(id INTEGER PRIMARY KEY, project TEXT NOT NULL, name TEXT NOT NULL, about TEXT,"
-    " first_ms INTEGER NOT NULL, heard_ms INTEGER NOT NULL, UNIQUE(project, name));"
-    "CREATE TABLE metric(id INTEGER PRIMARY KEY, host INTEGER NOT NULL REFERENCES host(id), name TEXT NOT NULL,"
-    " label TEXT NOT NULL, unit TEXT, counter INTEGER NOT NULL, UNIQUE(host, name, label));"
-    "CREATE TABLE batch(host INTEGER NOT NULL REFERENCES host(id), id TEXT NOT NULL, hash BLOB NOT NULL,"
-    " heard_ms INTEGER NOT NULL, PRIMARY KEY(host, id)) WITHOUT ROWID;"
-    "CREATE TABLE chunk(seq INTEGER PRIMARY KEY, host INTEGER NOT NULL REFERENCES host(id),"
-    " metric INTEGER NOT NULL, from_ms INTEGER NOT NULL, body BLOB NOT NULL);"
-    "CREATE INDEX chunk_by_time ON chunk(host, metric, from_ms);"
-    /* who changed what: entries are added, never changed; when a token was used last */
-    "CREATE TABLE audit(seq INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, who TEXT, what TEXT NOT NULL, about TEXT,"
-    " project TEXT, source TEXT, request TEXT, status INTEGER NOT NULL, hash BLOB NOT NULL);"
-    "CREATE TABLE audit_last(one INTEGER PRIMARY KEY, seq INTEGER NOT NULL);"
-    "CREATE TABLE token_use(id TEXT PRIMARY KEY, used_ms INTEGER NOT NULL) WITHOUT ROWID;"
-    /* What servers were told of requests: tallies by series and time, and which batches they came from. */
-    "CREATE TABLE request_batch(project TEXT NOT NULL, id TEXT NOT NULL, digest BLOB NOT NULL,"
-    " received_ms INTEGER NOT NULL, PRIMARY KEY(project, id)) WITHOUT ROWID;"
-    "CREATE INDEX request_batch_by_time ON request_batch(received_ms);"
-    "CREATE TABLE request_route(id INTEGER PRIMARY KEY, project TEXT NOT NULL, service TEXT NOT NULL,"
-    " route TEXT NOT NULL, host TEXT NOT NULL, first_ms INTEGER NOT NULL, last_ms INTEGER NOT NULL,"
-    " UNIQUE(project, service, route, host));"
-    "CREATE TABLE request_slot(series INTEGER NOT NULL REFERENCES request_route(id), width_ms INTEGER NOT NULL,"
-    " at_ms INTEGER NOT NULL, seal_ms INTEGER NOT NULL, tally BLOB NOT NULL,"
-    " PRIMARY KEY(series, width_ms, at_ms, seal_ms)) WITHOUT ROWID;"
-    /* what it was asked to run */
-    "CREATE TABLE job(id TEXT PRIMARY KEY, project TEXT, token TEXT NOT NULL, owner TEXT NOT NULL,"
-    " operation TEXT NOT NULL, state TEXT NOT NULL, request TEXT NOT NULL, record TEXT,"
-    " created_ms INTEGER NOT NULL, started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL) WITHOUT ROWID;"
-    "CREATE INDEX job_by_state ON job(owner, state);";
-
-const char *const db_migrations[] = {version_1, version_2, version_3};
-enum { SCHEMA_VERSION = sizeof db_migrations / sizeof *db_migrations };
-const int db_schema_version = SCHEMA_VERSION;
-
 /* Newest first; `more` is one more condition. */
 #define LIST_RUNS(more) \
     "SELECT id, kind, created, subject, sha256, runtime, host, hostname, git_commit, git_branch," \
@@ -238,6 +170,20 @@ const char *const db_statements[DB_N] = {
                 " ORDER BY id DESC LIMIT ?3",
     [DB_LOSE_JOBS] = "UPDATE job SET state = 'lost', ended_ms = ?2"
                      " WHERE owner = ?1 AND state IN ('queued', 'running')",
+    [DB_ALERT_PUT] = "INSERT INTO alert(rule, project, about, firing, told, since_ms, value, run)"
+                     " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT(rule, project, about) DO UPDATE SET"
+                     " firing = excluded.firing, told = excluded.told, since_ms = excluded.since_ms,"
+                     " value = excluded.value, run = excluded.run",
+    [DB_ALERTS] = "SELECT rule, project, about, firing, told, since_ms, value, run FROM alert"
+                  " ORDER BY rule, project, about",
+    [DB_ADD_SILENCE] = "INSERT INTO silence(id, project, rule, about, why, who, created_ms, until_ms)"
+                       " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    [DB_END_SILENCE] = "UPDATE silence SET until_ms = ?3 WHERE id = ?1 AND (?2 IS NULL OR project = ?2)"
+                       " AND until_ms > ?3",
+    [DB_SILENCES] = "SELECT id, project, rule, about, why, who, created_ms, until_ms FROM silence"
+                    " WHERE until_ms > ?1 ORDER BY id",
+    [DB_RUNS_AFTER] = "SELECT max(run.seq), run.subject, project.name FROM run LEFT JOIN project"
+                      " ON project.run = run.seq WHERE run.seq > ?1 GROUP BY run.subject, project.name ORDER BY 1",
 };
 
 /* ---- errors ---- */
@@ -527,10 +473,10 @@ static tare_status migrate(struct db_store *s, tare_error *err)
     tare_status status = db_begin(&s->base, err);
     if (status != TARE_OK) return status;
     status = number(s, "PRAGMA user_version", &from, err);
-    for (int64_t v = from; v < SCHEMA_VERSION && status == TARE_OK; v++)
+    for (int64_t v = from; v < db_schema_version && status == TARE_OK; v++)
         status = execute(s, db_migrations[v], err);
     snprintf(version, sizeof version, "PRAGMA application_id = %d; PRAGMA user_version = %d;", APPLICATION_ID,
-             SCHEMA_VERSION);
+             db_schema_version);
     if (status == TARE_OK) status = execute(s, version, err);
     tare_status end = db_end(&s->base, status == TARE_OK, status == TARE_OK ? err : NULL);
     return status != TARE_OK ? status : end;
@@ -540,7 +486,7 @@ static tare_status migrate(struct db_store *s, tare_error *err)
 static bool is_ours(const char *statement)
 {
     size_t n = strlen(statement);
-    for (size_t i = 0; i < SCHEMA_VERSION; i++)
+    for (int i = 0; i < db_schema_version; i++)
         for (const char *at = db_migrations[i]; (at = strstr(at, statement)); at++)
             if ((at == db_migrations[i] || at[-1] == ';') && at[n] == ';') return true;
     return false;
@@ -581,12 +527,12 @@ static tare_status check_schema(struct db_store *s, tare_error *err)
     if (status != TARE_OK) return status;
     if (id != APPLICATION_ID && (id || tables))
         return error_set(err, TARE_FORMAT, "%s: is an SQLite database, but not a history of tare", s->path);
-    if (version > SCHEMA_VERSION)
+    if (version > db_schema_version)
         return error_set(err, TARE_FORMAT,
                          "%s: written by a newer tare (schema %lld, this one knows %d); it is left alone",
-                         s->path, (long long)version, SCHEMA_VERSION);
+                         s->path, (long long)version, db_schema_version);
     status = refuse_strangers(s, err);
-    if (status != TARE_OK || version == SCHEMA_VERSION) return status;
+    if (status != TARE_OK || version == db_schema_version) return status;
     /* What cannot be written is read as it is: of an older version there is only less to ask. */
     if (version && sqlite3_db_readonly(conn_of(s)->db, "main")) return TARE_OK;
     return migrate(s, err);
@@ -794,4 +740,10 @@ const struct store_ops store_sqlite = {
     .job_change = db_job_change,
     .jobs = db_jobs,
     .jobs_lose = db_jobs_lose,
+    .alert_put = db_alert_put,
+    .alerts = db_alerts,
+    .silence_add = db_silence_add,
+    .silence_end = db_silence_end,
+    .silences = db_silences,
+    .runs_after = db_runs_after,
 };

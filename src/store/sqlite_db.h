@@ -80,6 +80,12 @@ enum db_sql {
     DB_CHANGE_JOB,
     DB_JOBS,
     DB_LOSE_JOBS,
+    DB_ALERT_PUT,
+    DB_ALERTS,
+    DB_ADD_SILENCE,
+    DB_END_SILENCE,
+    DB_SILENCES,
+    DB_RUNS_AFTER,
     DB_N
 };
 
@@ -173,5 +179,12 @@ tare_status db_job_change(struct store *s, const struct store_job *job, tare_err
 tare_status db_jobs(struct store *s, const struct store_job_filter *f, store_job_fn *fn, void *ctx,
                     tare_error *err);
 tare_status db_jobs_lose(struct store *s, const char *owner, int64_t now_ms, tare_error *err);
+/* sqlite_alert.c */
+store_alert_put_op db_alert_put;
+store_alerts_op db_alerts;
+store_silence_add_op db_silence_add;
+store_silence_end_op db_silence_end;
+store_silences_op db_silences;
+store_runs_after_op db_runs_after;
 
 #endif

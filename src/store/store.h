@@ -18,6 +18,7 @@
 #include "core/ulid.h"
 #include "core/vec.h"
 #include "run/run.h"
+#include "store/alert_state.h"
 #include "store/job.h"
 #include "store/live.h"
 #include "store/guard.h"
@@ -122,7 +123,6 @@ void store_point_json(struct json *j, const struct store_point *p);
 struct store_health; /* care.h */
 struct store_expiry;
 
-typedef tare_status store_token_fn(void *ctx, const struct store_token *token, tare_error *err);
 typedef tare_status store_run_fn(void *ctx, const struct store_run *run, tare_error *err);
 typedef tare_status store_name_fn(void *ctx, const struct store_series_name *name, tare_error *err);
 
@@ -190,9 +190,15 @@ struct store_ops {
                         tare_error *err); /* newest first */
     /* Those of an owner that neither ended nor can go on: lost, since now. */
     tare_status (*jobs_lose)(struct store *s, const char *owner, int64_t now_ms, tare_error *err);
+    /* ---- alerts: alert_state.h says what each does ---- */
+    store_alert_put_op *alert_put;
+    store_alerts_op *alerts;
+    store_silence_add_op *silence_add;
+    store_silence_end_op *silence_end;
+    store_silences_op *silences;
+    store_runs_after_op *runs_after;
     /* A number that differs when another connection has changed anything since. */
     tare_status (*version)(struct store *s, int64_t *out, tare_error *err);
-
     /* ---- live ---- */
     tare_status (*batch_add)(struct store *s, const struct store_batch *b, enum store_kept *kept,
                              tare_error *err);

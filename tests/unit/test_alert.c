@@ -53,6 +53,8 @@ static void rules_refused(void **state)
         {"disk.busy[]>80%", "expected a label"},
         {"gpu<70% while", "at its end"},
         {"cpu>80% for 1s for 1s", "given twice"},
+        {"slo.burn>2", "known to a server only"},
+        {"cpu>80% while regression>5%", "'regression' is known to a server only"},
     };
     struct alert_rule r;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -64,6 +66,40 @@ static void rules_refused(void **state)
     memset(many, 'a', sizeof many - 1);
     many[sizeof many - 1] = 0;
     assert_int_equal(alert_parse(&r, many, NULL), TARE_INVALID);
+    (void)state;
+}
+
+static void rules_of_a_server(void **state)
+{
+    struct alert_rule r;
+    tare_error err = TARE_ERROR_INIT;
+    assert_int_equal(alert_parse_served(&r, "slo.burn[shop]>14.4 for 2m", NULL), TARE_OK);
+    assert_string_equal(r.when.label, "shop");
+    assert_true(r.when.threshold == 14.4 && r.when.quantity == DERIVED_NONE && r.for_ns == 120000000000);
+    assert_int_equal(alert_parse_served(&r, "regression[latency.p50]>5%", NULL), TARE_OK);
+    assert_true(r.when.threshold == 0.05);
+    assert_int_equal(alert_parse_served(&r, "cpu>80%", NULL), TARE_OK);
+    assert_int_equal(alert_parse_served(&r, "slo.burn<2", &err), TARE_INVALID);
+    assert_non_null(strstr(err.text, "use >"));
+    assert_int_equal(alert_parse_served(&r, "slo.burn>2 while cpu>80%", &err), TARE_INVALID);
+    assert_int_equal(alert_parse_served(&r, "cpu>80% while slo.burn>2", &err), TARE_INVALID);
+    assert_non_null(strstr(err.text, "while does not go with slo.burn"));
+    (void)state;
+}
+
+/* What fired before a restart does not fire again, and clears. */
+static void resumed_rules_go_on(void **state)
+{
+    struct alert_rule r;
+    struct alerts *a;
+    assert_int_equal(alert_parse_served(&r, "slo.burn>2", NULL), TARE_OK);
+    assert_int_equal(alerts_new(&a, &r, 1, NULL), TARE_OK);
+    alerts_resume(a, 0, true);
+    assert_true(alerts_judged(a, 0));
+    assert_int_equal(alerts_tell(a, 0, 3, 1), 0);
+    assert_int_equal(alerts_tell(a, 0, 1, 2), -1);
+    assert_int_equal(alerts_tell(a, 0, 3, 3), 1);
+    alerts_free(a);
     (void)state;
 }
 
@@ -194,6 +230,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rules_as_read),    cmocka_unit_test(rules_refused),
+    cmocka_unit_test(rules_of_a_server),
+    cmocka_unit_test(resumed_rules_go_on),
         cmocka_unit_test(fires_once_clears_once), cmocka_unit_test(holds_for_a_time),
         cmocka_unit_test(who_is_not_it_is_not_blamed),
         cmocka_unit_test(second_condition), cmocka_unit_test(without_memory),

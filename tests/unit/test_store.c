@@ -589,6 +589,66 @@ static void jobs_and_what_became_of_them(const struct store_ops *ops)
     store_close(s);
 }
 
+static tare_status see_alert(void *ctx, const struct store_alert *a, tare_error *err)
+{
+    struct jobs_seen *seen = ctx;
+    size_t n = strlen(seen->text);
+    (void)err;
+    snprintf(seen->text + n, sizeof seen->text - n, "%s %s %s %d %d %lld %g %s;", a->rule, a->project, a->about,
+             a->firing, a->told, (long long)a->since_ms, a->value, a->run ? a->run : "-");
+    return TARE_OK;
+}
+
+static tare_status see_silence(void *ctx, const struct store_silence *q, tare_error *err)
+{
+    struct jobs_seen *seen = ctx;
+    size_t n = strlen(seen->text);
+    (void)err;
+    snprintf(seen->text + n, sizeof seen->text - n, "%s %s %s %s %s %s %lld %lld;", q->id, q->project,
+             q->rule ? q->rule : "-", q->about ? q->about : "-", q->why ? q->why : "-", q->who,
+             (long long)q->created_ms, (long long)q->until_ms);
+    return TARE_OK;
+}
+
+static const char *silences_of(struct store *s, int64_t now_ms)
+{
+    static struct jobs_seen seen;
+    seen.text[0] = 0;
+    assert_int_equal(s->ops->silences(s, now_ms, see_silence, &seen, NULL), TARE_OK);
+    return seen.text;
+}
+
+static void alerts_and_silences(const struct store_ops *ops)
+{
+    tare_error err = TARE_ERROR_INIT;
+    struct store *s = open_with(ops);
+    struct jobs_seen seen = {""};
+    struct store_alert a = {"r>1", "", "h", true, false, 5, 1.5, NULL}, b = {"r>1", "p", "h", true, true, 6, 2, "01K"};
+    assert_int_equal(s->ops->alert_put(s, &a, &err), TARE_OK);
+    assert_int_equal(s->ops->alert_put(s, &b, &err), TARE_OK);
+    b = (struct store_alert){"r>1", "p", "h", false, true, 7, 0.5, NULL}; /* the same one, as it is now */
+    assert_int_equal(s->ops->alert_put(s, &b, &err), TARE_OK);
+    assert_int_equal(s->ops->alerts(s, see_alert, &seen, &err), TARE_OK);
+    assert_string_equal(seen.text, "r>1  h 1 0 5 1.5 -;r>1 p h 0 1 7 0.5 -;");
+
+    struct store_silence all = {"A", "", NULL, NULL, NULL, "t", 1, 100}, one = {"B", "p", "r>1", "h", "w", "u", 2, 50};
+    bool ended = true;
+    assert_int_equal(s->ops->silence_add(s, &all, &err), TARE_OK);
+    assert_int_equal(s->ops->silence_add(s, &one, &err), TARE_OK);
+    assert_string_equal(silences_of(s, 49), "A  - - - t 1 100;B p r>1 h w u 2 50;");
+    assert_string_equal(silences_of(s, 50), "A  - - - t 1 100;");
+    struct store_silence end = {.id = "A", .project = "p", .until_ms = 60}; /* another's */
+    assert_int_equal(s->ops->silence_end(s, &end, &ended, &err), TARE_OK);
+    assert_false(ended);
+    end.project = NULL;
+    assert_int_equal(s->ops->silence_end(s, &end, &ended, &err), TARE_OK);
+    assert_true(ended);
+    assert_string_equal(silences_of(s, 60), "");
+    assert_int_equal(s->ops->silence_end(s, &end, &ended, &err), TARE_OK); /* it is over */
+    assert_false(ended);
+    store_close(s);
+}
+
 CONFORMS(documents_come_back)
 CONFORMS(lists_are_filtered)
 CONFORMS(lists_go_on_from_a_run)
@@ -605,6 +665,7 @@ CONFORMS(health)
 CONFORMS(a_second_writer_waits_or_is_told)
 CONFORMS(memory_runs_out)
 CONFORMS(jobs_and_what_became_of_them)
+CONFORMS(alerts_and_silences)
 
 /* ---- what a file can do ---- */
 
@@ -1002,6 +1063,7 @@ int main(void)
         TEST(a_second_writer_waits_or_is_told),
         TEST(memory_runs_out),
         TEST(jobs_and_what_became_of_them),
+        TEST(alerts_and_silences),
         TEST(other_files_are_refused_unchanged),
         TEST(newer_and_foreign_schemas),
         TEST(damaged_pages_are_told),

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT
 // The pages of `tare serve` in a real browser: getting in and out, and each page for what it shows.
 import assert from "node:assert/strict";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { closeBrowser, downloaded, overflow, readJson, serve, shot, violations, withApp } from "./browser.mjs";
 
 let server, token, every;
 const SWEEP = readJson("data/sweep.json");
+const RULES = join(tmpdir(), `tare-app-${process.pid}.json`);
+const TOLD = `${RULES}.told`;
 const RUNS = 60;
 const STEP = 50;
 const idOf = (n) => `01KA3QZ4M6S1V7W8X9Y${String(n).padStart(7, "0")}`;
@@ -62,7 +67,8 @@ function served(n, minutes) {
 }
 
 before(async () => {
-  server = await serve("app");
+  writeFileSync(RULES, JSON.stringify({ schema: "tare.operations/1", alerts: { rules: ["slo.burn>1", "regression>90%"], command: `cat >> '${TOLD}'` } }), { mode: 0o600 });
+  server = await serve("app", "--operations", RULES);
   token = server.token("read");
   every = server.token("read,admin");
   await server.post(SWEEP);
@@ -72,6 +78,7 @@ before(async () => {
 after(async () => {
   await server?.stop();
   await closeBrowser();
+  for (const path of [RULES, TOLD]) rmSync(path, { force: true });
 });
 
 async function logIn(page, secret = token) {
@@ -342,6 +349,37 @@ test("without a subject there are subjects to choose from", async () => {
   });
 });
 
+// ---- alerts ----
+
+test("alerts: what fires is told with its value and limit, silence begins and ends, a test is sent", async () => {
+  await withView(
+    "page=alerts",
+    async (page) => {
+      const row = page.getByRole("region", { name: "Alerts" }).locator("tbody tr", { hasText: "shop: 90% within 200 ms" });
+      await row.getByText("firing").waitFor(); // 14 of 104 are bad where 10 of 100 may be
+      assert.match(await row.innerText(), /slo\.burn>1\s[^]*1\.346\s+1\s/);
+      const others = page.getByRole("region", { name: "Alerts" }).locator("tbody tr", { hasText: "regression>90%" });
+      assert.match(await others.first().innerText(), /^good\s/);
+      await page.getByLabel("Rule").selectOption("slo.burn>1");
+      await page.getByLabel("Why").fill("<b>known</b>");
+      await page.getByRole("button", { name: "Silence", exact: true }).click();
+      const silence = page.getByRole("region", { name: "Silences" }).locator("tbody tr", { hasText: "<b>known</b>" });
+      await silence.getByRole("button").click();
+      await page.getByText("Every change is told.").waitFor();
+      await page.getByRole("button", { name: "Send a test" }).click();
+      await page.getByText("The test is on its way.").waitFor();
+      const told = () => existsSync(TOLD) && readFileSync(TOLD, "utf8").includes('"state":"test"');
+      for (const end = Date.now() + 30_000; !told() && Date.now() < end; ) await new Promise((done) => setTimeout(done, 50));
+      assert.ok(told());
+    },
+    { secret: every },
+  );
+  await withView("page=alerts", async (page) => {
+    await page.getByText("Every change is told.").waitFor();
+    assert.equal(await page.getByRole("button", { name: "Send a test" }).count(), 0); // who reads does not ask for silence
+  });
+});
+
 // ---- administration ----
 
 test("an administrator makes a token, which works, and revokes it, which ends it and its sessions", async () => {
@@ -431,7 +469,7 @@ test("a service leads to its promises, percentiles and heat map", async () => {
 
 // ---- every page ----
 
-const PAGES = ["overview", "runs", `run&id=${SWEEP.id}`, `compare&runs=${idOf(1)},${idOf(55)}`, "trend&subject=stepped", "requests", "requests&service=shop", "admin", "self"];
+const PAGES = ["overview", "runs", `run&id=${SWEEP.id}`, `compare&runs=${idOf(1)},${idOf(55)}`, "trend&subject=stepped", "requests", "requests&service=shop", "alerts", "admin", "self"];
 
 for (const id of PAGES)
   test(`${id.split("&")[0]}: readable, narrow, dark, by axe's rules`, async () => {

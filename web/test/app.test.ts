@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { query } from "../src/app/api";
 import { auditGrid, tokensGrid } from "../src/app/pages/admin";
+import { alertsGrid, amount, silencesGrid } from "../src/app/pages/alerts";
 import { hostsGrid, regressionsGrid } from "../src/app/pages/overview";
 import { selfFacts } from "../src/app/pages/self";
 import { COMPARED_MOST, idsOf, nextPage, runsGrid, toggled } from "../src/app/runs";
@@ -161,4 +162,24 @@ test("an entry of the audit has a cell for each column", () => {
   const { columns, rows } = auditGrid([{ seq: 1, what: "POST /api/v1/tokens", status: 201, who: "x" }]);
   assert.equal(rows[0]!.length, columns.length);
   assert.deepEqual(rows[0]!.slice(0, 4), ["unknown", "x", "POST /api/v1/tokens", ""]);
+});
+
+test("what fires comes first; a rule that never changed has no value; a silence ends", () => {
+  const alert = { about: "h", threshold: 0.8, unit: "1" };
+  const { columns, rows } = alertsGrid([
+    { ...alert, rule: "a", state: "good", since_ms: null, value: null },
+    { ...alert, rule: "b", state: "firing", since_ms: 1763190000000, value: 0.91234, project: "p", run: id(1), silent_until_ms: 1763193600000 },
+    { ...alert, rule: "c", state: "no data" },
+  ]);
+  assert.deepEqual(
+    rows.map((r) => r[1]),
+    ["b", "c", "a"],
+  );
+  assert.equal(rows[0]!.length, columns.length);
+  assert.deepEqual(rows[0]!.slice(2), ["h", "p", "2025-11-15 07:00:00", "0.9123", "0.8", id(1), "2025-11-15 08:00:00"]);
+  assert.deepEqual(rows[2]!.slice(4), ["never changed", "", "0.8", "", ""]);
+  assert.deepEqual([amount(85, "C"), amount(14.4, "1"), amount(null, "1")], ["85 C", "14.4", "unknown"]);
+  assert.deepEqual(silencesGrid([{ id: "x", who: "t", until: "2026-11-15T07:55:21Z" }]).rows, [
+    ["every rule", "everything", "all", "", "t", "2026-11-15 07:55:21", "End"],
+  ]);
 });

@@ -67,6 +67,20 @@ static const struct advice *advice_of(const struct alert_condition *c)
 
 static const char name_chars[] = "abcdefghijklmnopqrstuvwxyz0123456789_.";
 
+static const char *const served[] = {ALERT_SLO_BURN, ALERT_REGRESSION};
+
+static bool is_served(const char *name)
+{
+    for (size_t i = 0; i < sizeof served / sizeof *served; i++)
+        if (strcmp(served[i], name) == 0) return true;
+    return false;
+}
+
+static const char *unit_of(const char *name)
+{
+    return is_served(name) ? "1" : derived_unit(name);
+}
+
 static tare_status read_name(struct rule_text *r, struct alert_condition *out)
 {
     size_t n = strspn(r->at, name_chars);
@@ -75,7 +89,7 @@ static tare_status read_name(struct rule_text *r, struct alert_condition *out)
     memcpy(out->name, r->at, n);
     out->name[n] = 0;
     out->quantity = derived_index(out->name);
-    if (out->quantity == DERIVED_NONE) {
+    if (out->quantity == DERIVED_NONE && !is_served(out->name)) {
         const char *near = derived_suggest(out->name);
         return error_set(r->err, TARE_INVALID, "%s: '%s' is not a quantity%s%s%s", r->text, out->name,
                          near ? "; did you mean " : " (tare help run lists them)", near ? near : "",
@@ -133,7 +147,7 @@ static tare_status read_condition(struct rule_text *r, struct alert_condition *o
     out->op = *r->at++;
     if (*r->at == '=') return rule_refuse(r, r->at, "use > or < alone");
     rule_skip_blanks(r);
-    return read_value(r, derived_unit(out->name), &out->threshold);
+    return read_value(r, unit_of(out->name), &out->threshold);
 }
 
 /* ---- what follows the condition ---- */
@@ -180,7 +194,7 @@ static tare_status read_clause(struct rule_text *r, struct alert_rule *out, unsi
 
 /* Unless a clause says otherwise, an alert ends 5 % on the good side of its threshold: a value that hovers about it
  * must not raise one alert after the other. */
-tare_status alert_parse(struct alert_rule *out, const char *text, tare_error *err)
+static tare_status parse(struct alert_rule *out, const char *text, tare_error *err)
 {
     struct rule_text r = {text, text, err, NULL};
     unsigned seen = 0;
@@ -191,11 +205,32 @@ tare_status alert_parse(struct alert_rule *out, const char *text, tare_error *er
     snprintf(out->text, sizeof out->text, "%s", text);
     tare_status s = read_condition(&r, &out->when);
     if (s != TARE_OK) return s;
-    out->unit = derived_unit(out->when.name);
+    out->unit = unit_of(out->when.name);
     out->clear = out->when.threshold * (out->when.op == '>' ? 0.95 : 1.05);
     while (*r.at)
         if ((s = read_clause(&r, out, &seen)) != TARE_OK) return s;
     if (advice_of(&out->when)) out->action = advice_of(&out->when)->text;
+    return TARE_OK;
+}
+
+tare_status alert_parse(struct alert_rule *out, const char *text, tare_error *err)
+{
+    tare_status s = parse(out, text, err);
+    const struct alert_condition *c = s == TARE_OK && is_served(out->when.name) ? &out->when : &out->also;
+    if (s != TARE_OK || !is_served(c->name)) return s;
+    return error_set(err, TARE_INVALID, "%s: '%s' is known to a server only (docs/server-jobs.md)", text,
+                     c->name);
+}
+
+tare_status alert_parse_served(struct alert_rule *out, const char *text, tare_error *err)
+{
+    tare_status s = parse(out, text, err);
+    if (s != TARE_OK) return s;
+    if (is_served(out->also.name) || (is_served(out->when.name) && out->also.name[0]))
+        return error_set(err, TARE_INVALID, "%s: while does not go with %s", text,
+                         is_served(out->when.name) ? out->when.name : out->also.name);
+    if (is_served(out->when.name) && out->when.op != '>')
+        return error_set(err, TARE_INVALID, "%s: %s is good when it is small: use >", text, out->when.name);
     return TARE_OK;
 }
 
@@ -322,6 +357,12 @@ tare_status alerts_feed(struct alerts *a, const struct deriver *d, uint64_t at_n
         if (s != TARE_OK) return s;
     }
     return TARE_OK;
+}
+
+void alerts_resume(struct alerts *a, size_t rule, bool firing)
+{
+    a->at[rule].judged = true;
+    a->at[rule].active = a->at[rule].holding = firing;
 }
 
 int alerts_tell(struct alerts *a, size_t rule, double value, uint64_t at_ns)

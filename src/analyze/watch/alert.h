@@ -14,7 +14,7 @@
 struct alert_condition {
     char name[48];   /* of the quantity; "": none */
     char label[64];  /* "sda"; "": the whole, see derived_value() */
-    size_t quantity; /* derived_index() of the name */
+    size_t quantity; /* derived_index() of the name; DERIVED_NONE: of a server, see alert_parse_served() */
     char op;         /* '>' or '<' */
     double threshold;
 };
@@ -30,6 +30,10 @@ struct alert_rule {
 };
 /* Errors show the place: "cpu>80% fro 10s: at 'fro': expected for, while or clear". */
 tare_status alert_parse(struct alert_rule *out, const char *text, tare_error *err);
+/* The same with the quantities that only a server has: "slo.burn[shop]>14.4", "regression[latency.p50]>5%". */
+#define ALERT_SLO_BURN "slo.burn"     /* the smaller of the burn rates over an hour and six; label: a service */
+#define ALERT_REGRESSION "regression" /* by how much runs got worse lately; label: a number of runs */
+tare_status alert_parse_served(struct alert_rule *out, const char *text, tare_error *err);
 extern const char *const alert_defaults[]; /* ends with NULL */
 struct alert_rules {
     VEC(struct alert_rule) items;
@@ -56,6 +60,8 @@ size_t alerts_count(const struct alerts *a);
 const struct alert_rule *alerts_rule(const struct alerts *a, size_t rule);
 /* Was it ever known whether the rule holds? If not, that it did not fire means nothing. */
 bool alerts_judged(const struct alerts *a, size_t rule);
+/* It fired before, of which whoever asks was told: it goes on, or it did and has cleared since. */
+void alerts_resume(struct alerts *a, size_t rule, bool firing);
 /* Append what fires or clears at this sample. An unknown value neither fires nor clears. */
 tare_status alerts_feed(struct alerts *a, const struct deriver *d, uint64_t at_ns, struct alert_events *out,
                         tare_error *err);

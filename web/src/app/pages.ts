@@ -4,6 +4,7 @@
 import type { ComponentType } from "preact";
 import type { Session } from "./api";
 import { admin } from "./pages/admin";
+import { alerts } from "./pages/alerts";
 import { compare } from "./pages/compare";
 import { hosts } from "./pages/hosts";
 import { overview } from "./pages/overview";
@@ -28,6 +29,6 @@ export interface PageRow {
   Component: ComponentType<PageProps>;
 }
 
-export const pages: readonly PageRow[] = [overview, runs, run, compare, trend, requests, admin, hosts, self];
+export const pages: readonly PageRow[] = [overview, runs, run, compare, trend, requests, alerts, admin, hosts, self];
 
 export const mayOpen = (row: PageRow, session: Session): boolean => session.scopes.split(",").includes(row.scope);
