@@ -358,7 +358,7 @@ test("alerts: what fires is told with its value and limit, silence begins and en
       const row = page.getByRole("region", { name: "Alerts" }).locator("tbody tr", { hasText: "shop: 90% within 200 ms" });
       await row.getByText("firing").waitFor(); // 14 of 104 are bad where 10 of 100 may be
       assert.match(await row.innerText(), /slo\.burn>1\s[^]*1\.346\s+1\s/);
-      const others = page.getByRole("region", { name: "Alerts" }).locator("tbody tr", { hasText: "regression>90%" });
+      const others = page.getByRole("region", { name: "Alerts" }).locator("tbody tr", { hasText: /regression>90%[^]*stepped/ }); // by 30 %
       assert.match(await others.first().innerText(), /^good\s/);
       await page.getByLabel("Rule").selectOption("slo.burn>1");
       await page.getByLabel("Why").fill("<b>known</b>");
