@@ -85,7 +85,8 @@ tare_status alarms_look_burns(struct alarms *a, tare_error *err)
 {
     struct names services = {ARENA_INIT, VEC_INIT};
     uint64_t now = clock_raw_ns();
-    if (!any_about(a, ALERT_SLO_BURN) || (a->burns_at_ns && now - a->burns_at_ns < BURNS_EVERY_NS)) return TARE_OK;
+    if (!any_about(a, ALERT_SLO_BURN) || (a->burns_at_ns && now - a->burns_at_ns < BURNS_EVERY_NS))
+        return TARE_OK;
     tare_status s = a->store->ops->services(a->store, NULL, note_service, &services, err);
     for (size_t i = 0; i < services.at.n && s == TARE_OK; i++) {
         struct sla found = {0};

@@ -59,7 +59,8 @@ tare_status alarm_find(struct alarms *a, const struct alarm *like, struct alarm 
 void alarm_change(struct alarms *a, struct alarm *al, const struct alarm_news *news);
 void alarm_heard(struct alarms *a, struct alarm *al, int64_t at_ms);
 /* The same of a rule by itself, whose value is known; NAN: it is not. */
-tare_status alarm_judge(struct alarms *a, const struct alarm *like, const struct alarm_news *news, tare_error *err);
+tare_status alarm_judge(struct alarms *a, const struct alarm *like, const struct alarm_news *news,
+                        tare_error *err);
 
 tare_status alarms_look_hosts(struct alarms *a, bool *more, tare_error *err); /* alarms_hosts.c */
 void alarms_forget_hosts(struct alarms *a);

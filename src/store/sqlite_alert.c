@@ -56,7 +56,8 @@ tare_status db_silence_add(struct store *base, const struct store_silence *silen
     return db_step(s, q, "adding a silence", err);
 }
 
-tare_status db_silence_end(struct store *base, const struct store_silence *silence, bool *ended, tare_error *err)
+tare_status db_silence_end(struct store *base, const struct store_silence *silence, bool *ended,
+                           tare_error *err)
 {
     struct db_store *s = db_of(base);
     struct db_stmt *q = NULL;

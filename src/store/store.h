@@ -34,7 +34,6 @@ struct store_options {
 };
 
 /* ---- what goes in ---- */
-
 /* ln(this run / a frozen anchor build), measured interleaved. */
 struct store_ratio {
     const char *case_name, *metric; /* metric: a name of measure_table */
@@ -72,7 +71,6 @@ struct store_value {
 };
 
 /* ---- what is asked ---- */
-
 struct store_filter { /* all zero: every run */
     const char *subject, *host, *tag, *id_prefix, *project;
     const char *commit; /* its beginning */
@@ -127,7 +125,6 @@ typedef tare_status store_run_fn(void *ctx, const struct store_run *run, tare_er
 typedef tare_status store_name_fn(void *ctx, const struct store_series_name *name, tare_error *err);
 
 /* ---- a backend ---- */
-
 struct store;
 struct store_entry {
     struct store_run about;
@@ -224,7 +221,6 @@ struct store { /* a backend's own struct begins with it */
 extern const struct store_ops store_sqlite, store_postgres, store_remote;
 
 /* ---- for everyone ---- */
-
 /* `where`: a file, a server (http://..), or a PostgreSQL database (postgresql://..), whose password no message tells.
  * TARE_INVALID where there is none and `create` is not set; TARE_FORMAT when it is damaged, something else
  * or of a newer version; TARE_BUSY when another process holds it for longer than `wait_ms`. */
