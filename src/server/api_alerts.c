@@ -126,13 +126,10 @@ static const char *take_member(struct wish *w, const char *key, const json_t *va
     return "a silence has for_s, rule, about, project and why; a test has rule";
 }
 
-static const char *read_wish(struct server *s, struct wish *w, struct exchange *x)
+static const char *read_wish(struct server *s, struct wish *w)
 {
-    json_error_t why;
     const char *key, *wrong = NULL;
     json_t *value;
-    w->body = json_loadb(x->body.data, x->body.len, JSON_REJECT_DUPLICATES, &why);
-    if (!w->body) return arena_printf(&x->arena, "line %d, column %d: %s", why.line, why.column, why.text);
     if (!json_is_object(w->body)) return "expected an object";
     json_object_foreach(w->body, key, value)
     {
@@ -151,7 +148,12 @@ static struct wish *begin_wish(struct server *s, struct exchange *x)
         reply_problem(x, 503, "no memory");
         return NULL;
     }
-    const char *wrong = read_wish(s, w, x);
+    tare_error err = TARE_ERROR_INIT;
+    if (exchange_json(x, &w->body, &err) != TARE_OK) {
+        reply_refused(x, 422, &err);
+        return NULL;
+    }
+    const char *wrong = read_wish(s, w);
     if (wrong) reply_problem(x, 422, "%s", wrong);
     return wrong ? NULL : w;
 }
