@@ -19,11 +19,12 @@
 #include <cmocka.h>
 
 #include "core/mem.h"
+#include "home_fixture.h"
 #include "store/postgres_conn.h"
 #include "store/store.h"
 
 static const struct store_ops *const backends[] = {&store_sqlite, &store_postgres};
-static char home[256], path[400];
+static char path[400];
 
 /* ---- a PostgreSQL of our own, where one is installed ---- */
 
@@ -111,19 +112,15 @@ static void test_postgresql_is_here(void **state)
 static int enter(void **state)
 {
     (void)state;
-    snprintf(home, sizeof home, "%s/tare-store-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    if (!mkdtemp(home)) return -1;
+    if (home_enter() < 0) return -1;
     snprintf(path, sizeof path, "%s/deep/history.db", home);
     return 0;
 }
 
 static int leave(void **state)
 {
-    char command[600];
     (void)state;
-    mem_fail_after(-1);
-    snprintf(command, sizeof command, "rm -rf '%s'", home);
-    return system(command);
+    return home_leave();
 }
 
 static struct store *open_with(const struct store_ops *ops)

@@ -10,26 +10,23 @@
 #include <sqlite3.h>
 
 #include "core/mem.h"
+#include "home_fixture.h"
 #include "server/route.h"
 
-static char home[256], path[300];
+static char path[300];
 
 static int enter(void **state)
 {
     (void)state;
-    snprintf(home, sizeof home, "%s/tare-audit-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    if (!mkdtemp(home)) return -1;
+    if (home_enter() < 0) return -1;
     snprintf(path, sizeof path, "%s/history.db", home);
     return 0;
 }
 
 static int leave(void **state)
 {
-    char command[600];
     (void)state;
-    mem_fail_after(-1);
-    snprintf(command, sizeof command, "rm -rf '%s'", home);
-    return system(command);
+    return home_leave();
 }
 
 static struct store *open_it(void)

@@ -12,26 +12,24 @@
 
 #include <cmocka.h>
 
+#include "home_fixture.h"
 #include "probe/host.h"
 
 #define HASH "0123456789abcdef0123456789abcdef01234567"
 #define OTHER "fedcba9876543210fedcba9876543210fedcba98"
 
-static char home[256], start[4096];
+static char start[4096];
 
 static int enter(void **state)
 {
     (void)state;
-    snprintf(home, sizeof home, "%s/tare-git-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    return getcwd(start, sizeof start) && mkdtemp(home) && chdir(home) == 0 ? 0 : -1;
+    return getcwd(start, sizeof start) && home_enter() == 0 && chdir(home) == 0 ? 0 : -1;
 }
 
 static int leave(void **state)
 {
-    char command[600];
     (void)state;
-    snprintf(command, sizeof command, "rm -rf '%s'", home);
-    return chdir(start) == 0 && system(command) == 0 ? 0 : -1;
+    return chdir(start) == 0 && home_leave() == 0 ? 0 : -1;
 }
 
 static void put(const char *path, const char *text)

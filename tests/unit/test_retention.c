@@ -9,27 +9,25 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
+#include "home_fixture.h"
 #include "server/server.h"
 
 #define DAY_MS INT64_C(86400000)
 
-static char home[256], path[300];
+static char path[300];
 
 static int enter(void **state)
 {
     (void)state;
-    snprintf(home, sizeof home, "%s/tare-retention-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    if (!mkdtemp(home)) return -1;
+    if (home_enter() < 0) return -1;
     snprintf(path, sizeof path, "%s/history.db", home);
     return 0;
 }
 
 static int leave(void **state)
 {
-    char command[600];
     (void)state;
-    snprintf(command, sizeof command, "rm -rf '%s'", home);
-    return system(command);
+    return home_leave();
 }
 
 static void say_nothing(void *ctx, const char *text)

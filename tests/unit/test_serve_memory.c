@@ -15,12 +15,13 @@
 
 #include "core/file.h"
 #include "core/mem.h"
+#include "home_fixture.h"
 #include "server/route.h"
 #include "store/care.h"
 
 enum { REPLY_SIZE = 1 << 20, N_MAX = 100000, RIGHT_IN_A_ROW = 6 };
 
-static char home[256], token[TOKEN_SIZE], run_ids[2][ULID_SIZE];
+static char token[TOKEN_SIZE], run_ids[2][ULID_SIZE];
 static struct server *server;
 static struct file_view document = FILE_VIEW_INIT;
 
@@ -125,8 +126,7 @@ static int start(void **state)
     (void)state;
     snprintf(path, sizeof path, "%s/tests/cli/report/sweep.run.json", src ? src : ".");
     assert_int_equal(file_map(path, &document, NULL), TARE_OK);
-    snprintf(home, sizeof home, "%s/tare-memory-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    if (!mkdtemp(home)) return -1;
+    if (home_enter() < 0) return -1;
     o.data = home;
     at->sin_family = AF_INET;
     at->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -142,12 +142,10 @@ static int start(void **state)
 
 static int stop(void **state)
 {
-    char command[600];
     (void)state;
     mem_fail_after(-1);
     file_unmap(&document);
-    snprintf(command, sizeof command, "rm -rf '%s'", home);
-    return system(command);
+    return home_leave();
 }
 
 /* A run like the one of the file, of another id. */
