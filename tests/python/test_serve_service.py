@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import tempfile
 import uuid
 
 import pytest
@@ -34,6 +35,13 @@ def manager(command, tmp_path):
         if p.poll() is None:
             p.kill()
         p.communicate(timeout=WAIT)
+
+
+@pytest.fixture
+def short():
+    """A folder whose sockets have names of less than 108 bytes, wherever the tests lie."""
+    with tempfile.TemporaryDirectory(prefix="tare-", dir="/tmp") as path:
+        yield path
 
 
 def listening(address="127.0.0.1"):
@@ -73,9 +81,9 @@ def test_sockets_of_another_process_are_not_taken(manager):
         assert c.reply().status == 200
 
 
-def test_sockets_that_cannot_be_served(manager, tmp_path):
+def test_sockets_that_cannot_be_served(manager, short):
     with listening() as a, listening() as b, socket.socket() as deaf, socket.socket(socket.AF_UNIX) as local, listening("0.0.0.0") as all_of_them:
-        local.bind(str(tmp_path / "x"))
+        local.bind(short + "/x")
         local.listen()
         for sockets, why in (((a, b), "one socket"), ((deaf,), "no TCP socket that listens"), ((local,), "no TCP socket that listens"),
                              ((all_of_them,), "--behind-proxy")):
@@ -85,8 +93,8 @@ def test_sockets_that_cannot_be_served(manager, tmp_path):
 
 
 @pytest.mark.parametrize("abstract", [False, True])
-def test_what_the_manager_is_told(manager, tmp_path, abstract):
-    name = "@tare-test-%s" % uuid.uuid4() if abstract else str(tmp_path / "notify")
+def test_what_the_manager_is_told(manager, short, abstract):
+    name = "@tare-test-%s" % uuid.uuid4() if abstract else short + "/notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
         told.bind("\0" + name[1:] if abstract else name)
         told.settimeout(WAIT)
@@ -105,7 +113,7 @@ def test_a_manager_that_is_no_address(manager):
     assert p.returncode == 2 and "NOTIFY_SOCKET" in said
 
 
-def test_a_manager_that_is_gone(manager, tmp_path):
-    p = manager(options=("--port", "0"), env={"NOTIFY_SOCKET": str(tmp_path / "nobody")})
+def test_a_manager_that_is_gone(manager, short):
+    p = manager(options=("--port", "0"), env={"NOTIFY_SOCKET": short + "/nobody"})
     assert p.stdout.readline().startswith("http://")
     assert end(p)[0] == 0
