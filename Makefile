@@ -294,11 +294,11 @@ deps: ## install what building and testing needs (idempotent; root or sudo)
 
 test: ## everything CI runs; S="unit cli" only these suites
 	@tools/deps --quiet
-	@tools/run-tests $(S)
+	@tools/run-tests $(if $(ONCE),--once) $(S)
 
 test-all: ## the same and the slow ones: fuzzing, valgrind, clang
 	@tools/deps --quiet
-	@tools/run-tests --all $(S)
+	@tools/run-tests --all $(if $(ONCE),--once) $(S)
 
 soak: all ## hours: hundreds of kills, 100 rounds of tsan, 20 minutes of fuzzing a parser (SOAK_KILLS, SOAK_ROUNDS, SOAK_SECONDS, SOAK_BATCHES)
 	@SOAK_KILLS='$(SOAK_KILLS)' SOAK_ROUNDS='$(SOAK_ROUNDS)' SOAK_SECONDS='$(SOAK_SECONDS)' SOAK_BATCHES='$(SOAK_BATCHES)' tools/soak

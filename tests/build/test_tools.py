@@ -157,19 +157,39 @@ def test_a_suite_that_breaks_the_machine_fails(tmp_path, monkeypatch, capsys):
     runner = load("run-tests")
     runner.LOGS = str(tmp_path)
     good = lambda: [runner.Result("a", passed=1)]
-    assert runner.run_suite("x", good, False) == (1, 0, 0)
+    assert runner.run_suite("x", good, False, []) == (1, 0, 0)
     monkeypatch.setattr(runner, "machine_is_whole", lambda: False)
-    assert runner.run_suite("x", good, False) == (1, 1, 0)
-    assert runner.run_suite("x", lambda: None, False) == (0, 1, 0)
+    assert runner.run_suite("x", good, False, []) == (1, 1, 0)
+    assert runner.run_suite("x", lambda: None, False, []) == (0, 1, 0)
     assert "no device any more" in capsys.readouterr().out
 
 
 def test_a_suite_without_tests_fails_and_one_without_files_does_not(tmp_path):
     runner = load("run-tests")
     runner.LOGS = str(tmp_path)
-    assert runner.run_suite("x", lambda: [runner.Result("a")], False) == (0, 1, 0)
-    assert runner.run_suite("x", lambda: None, False) == (0, 0, 0)
-    assert runner.run_suite("x", lambda: 1 / 0, False) == (0, 1, 0)
+    assert runner.run_suite("x", lambda: [runner.Result("a")], False, []) == (0, 1, 0)
+    assert runner.run_suite("x", lambda: None, False, []) == (0, 0, 0)
+    assert runner.run_suite("x", lambda: 1 / 0, False, []) == (0, 1, 0)
+
+
+@pytest.mark.parametrize("tries, before, counts, names", [
+    (2, [], (1, 0, 0), ["x/luck"]),
+    (1, [], (0, 1, 0), []),                              # --once
+    (2, ["a"] * 6, (0, 1, 0), ["a"] * 6),                # too many already: no longer bad luck
+])
+def test_what_fails_has_one_second_try_and_is_named(tmp_path, capsys, tries, before, counts, names):
+    runner = load("run-tests")
+    runner.LOGS, runner.TRIES = str(tmp_path), tries
+    mark = tmp_path / "mark"
+    luck = ["sh", "-c", "test -e %s && exit 0; touch %s; echo the first time; exit 3" % (mark, mark)]
+    assert runner.run_suite("x", lambda: [runner.test("x/luck", luck)], False, before) == counts
+    assert before == names and "the first time" in capsys.readouterr().out
+
+
+def test_what_fails_twice_has_failed(tmp_path):
+    runner = load("run-tests")
+    runner.LOGS, unstable = str(tmp_path), []
+    assert runner.run_suite("x", lambda: [runner.test("x/never", ["false"])], False, unstable) == (0, 1, 0) and not unstable
 
 
 def test_what_failed_is_shown_before_a_long_report(capsys):
