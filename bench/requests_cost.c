@@ -12,7 +12,7 @@
 #include "core/mem.h"
 #include "core/rng.h"
 #include "core/stats.h"
-#include "server/sla_ask.h"
+#include "server/sla/sla_ask.h"
 
 enum { HOSTS = 1000, EACH = 2000, ROUTES = 20, ROUNDS = 7 };
 #define HOUR INT64_C(3600000)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/operations.h"
+#include "server/jobs/operations.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/readings.h"
+#include "server/live/readings.h"
 #include "store/chunk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

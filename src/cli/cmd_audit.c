@@ -8,7 +8,7 @@
 #include "cli/output.h"
 #include "cli/server_data.h"
 #include "report/text.h"
-#include "server/audit.h"
+#include "server/access/audit.h"
 
 struct audit_command {
     const char *data, *db, *head;

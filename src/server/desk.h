@@ -4,7 +4,7 @@
 #ifndef SERVER_DESK_H
 #define SERVER_DESK_H
 
-#include "server/exchange.h"
+#include "server/net/exchange.h"
 #include "store/store.h"
 
 /* `list`: exchanges by `next`, oldest first: one, or all that were waiting where the desk takes them together; NULL

@@ -5,15 +5,15 @@
 #define SERVER_SERVER_H
 
 #include "core/clock.h"
-#include "server/alarms.h"
-#include "server/audit.h"
+#include "server/alerts/alarms.h"
+#include "server/access/audit.h"
 #include "server/desk.h"
-#include "server/jobs.h"
-#include "server/stream.h"
-#include "server/loop.h"
-#include "server/rate.h"
-#include "server/login.h"
-#include "server/token.h"
+#include "server/jobs/jobs.h"
+#include "server/live/stream.h"
+#include "server/net/loop.h"
+#include "server/net/rate.h"
+#include "server/access/login.h"
+#include "server/access/token.h"
 
 #define SERVER_PORT 8321
 #define SERVER_STORE "history.db" /* in the folder of the data: the same schema as any history */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * db.c - what all drivers share: each statement prepared once and kept, and the calls that hand on. */
-#include "store/sqlite_db.h"
+#include "store/sql.h"
 
 tare_status db_fail(const struct db_store *s, const char *doing, tare_error *err)
 {

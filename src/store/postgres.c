@@ -7,7 +7,7 @@
 
 #include "core/mem.h"
 #include "store/postgres_conn.h"
-#include "store/sqlite_db.h"
+#include "store/sql.h"
 
 struct pg_store {
     struct db_store db;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * schema.c - the tables of a history, on both backends: row i brings it from version i to i + 1, in one transaction. */
-#include "store/sqlite_db.h"
+#include "store/sql.h"
 
 /* Values are ordered by series and time, so that the last hundred points of one are neighbours. */
 static const char version_1[] =

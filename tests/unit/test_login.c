@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "server/login.h"
+#include "server/access/login.h"
 
 #define S UINT64_C(1000000000)
 

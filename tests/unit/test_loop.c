@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "core/mem.h"
-#include "server/loop.h"
+#include "server/net/loop.h"
 
 /* Holds what it is given until it is let go: /held waits for `open`, all else is answered at once. */
 static struct {

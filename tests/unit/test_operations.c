@@ -12,7 +12,7 @@
 
 #include "core/file.h"
 #include "core/mem.h"
-#include "server/operations.h"
+#include "server/jobs/operations.h"
 
 #define HEAD "{\"schema\": \"tare.operations/1\", \"operations\": "
 static const char typed[] = HEAD

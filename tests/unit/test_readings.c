@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "core/mem.h"
-#include "server/buckets.h"
-#include "server/readings.h"
+#include "server/live/buckets.h"
+#include "server/live/readings.h"
 
 static const char batch[] =
     "{\"samples\":[{\"value\":3,\"name\":\"b\",\"label\":\"x\",\"more\":[1,{}]},{\"name\":\"a\",\"value\":null},"

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ * api_otlp.c - metrics of other tools by OTLP/HTTP, in JSON. A request has no id: its bytes are the batch's, so that a
+ * request that is sent again counts once. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/json.h"
+#include "core/mem.h"
+#include "server/live/api_metrics.h"
+#include "server/route.h"
+
+enum { ID_BYTES = 16 };
+
+struct export
+{
+    struct otlp otlp;
+    char id[8 + 2 * ID_BYTES];
+    struct store_batch *batches; /* one for each host */
+    enum store_kept *kept;
+};
+
+static void forget_export(struct exchange *x)
+{
+    struct export *e = x->work;
+    if (e) otlp_release(&e->otlp);
+    mem_free(e);
+}
+
+static void name_batches(struct exchange *x, struct export *e)
+{
+    size_t n = e->otlp.hosts.at.n;
+    e->batches = arena_new(&e->otlp.arena, n + 1, sizeof *e->batches);
+    e->kept = arena_new(&e->otlp.arena, n + 1, sizeof *e->kept);
+    for (size_t i = 0; i < n && e->batches && e->kept; i++) {
+        struct readings *r = e->otlp.hosts.at.items[i];
+        r->id = e->id;
+        api_batch_of(&e->batches[i], x, r);
+        int at = snprintf(e->id, sizeof e->id, "otlp-");
+        for (int k = 0; k < ID_BYTES; k++) snprintf(e->id + at + 2 * k, 3, "%02x", e->batches[i].hash[k]);
+    }
+}
+
+static void check_export(struct server *sv, struct store *s, struct exchange *x)
+{
+    tare_error err = TARE_ERROR_INIT;
+    struct export *e = x->work = mem_new(1, sizeof *e);
+    (void)sv;
+    (void)s;
+    tare_status status =
+        e ? otlp_read_json(&e->otlp, x->body.data, x->body.len, &err) : error_nomem(&err, "an export");
+    if (status == TARE_OK) {
+        otlp_close(&e->otlp, (int64_t)(clock_unix_ns() / 1000000));
+        name_batches(x, e);
+        if (e->otlp.arena.failed) status = error_nomem(&err, "an export");
+    }
+    if (status != TARE_OK) reply_refused(x, 400, &err);
+}
+
+static tare_status keep_export(struct server *sv, struct store *s, struct exchange *x, tare_error *err)
+{
+    struct export *e = x->work;
+    tare_status status = TARE_OK;
+    (void)sv;
+    for (size_t i = 0; i < e->otlp.hosts.at.n && status == TARE_OK; i++)
+        status = s->ops->batch_add(s, &e->batches[i], &e->kept[i], err);
+    if (status == TARE_OK) reply_json(x, 200);
+    return status;
+}
+
+/* What was not kept is told as the protocol has it: such data points are not to be sent again. */
+static void answer_export(struct server *sv, struct store *s, struct exchange *x)
+{
+    struct export *e = x->work;
+    uint64_t rejected = e->otlp.rejected;
+    const char *why = e->otlp.why;
+    char number[24];
+    struct json j;
+    (void)sv;
+    (void)s;
+    for (size_t i = 0; i < e->otlp.hosts.at.n; i++) {
+        if (e->kept[i] != STORE_CROWDED) continue;
+        if (!rejected) why = "the host has too many series";
+        rejected += e->batches[i].n_readings;
+    }
+    json_init(&j, &x->reply.body, JSON_STYLE_COMPACT);
+    json_object_begin(&j);
+    if (rejected) {
+        snprintf(number, sizeof number, "%" PRIu64, rejected);
+        json_key(&j, "partialSuccess");
+        json_object_begin(&j);
+        json_kv_string(&j, "rejectedDataPoints", number);
+        json_kv_string(&j, "errorMessage", why);
+        json_object_end(&j);
+    }
+    json_object_end(&j);
+    json_finish(&j, NULL);
+}
+
+const struct steps otlp_post = {
+    .read = check_export,
+    .write = keep_export,
+    .written = answer_export,
+    .forget = forget_export,
+    .replies = "200",
+    .example = "{\"resourceMetrics\":[{\"resource\":{\"attributes\":[{\"key\":\"host.name\",\"value\":"
+               "{\"stringValue\":\"gpu7\"}}]},\"scopeMetrics\":[{\"metrics\":[{\"name\":\"app.queue\",\"gauge\":"
+               "{\"dataPoints\":[{\"timeUnixNano\":\"1763200000000000000\",\"asDouble\":3.5}]}}]}]}]}",
+};

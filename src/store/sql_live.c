@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT
+ * sql_live.c - hosts, their series and the readings that they send: one small chunk per batch. */
+#include <string.h>
+
+#include "store/chunk.h"
+#include "store/sql.h"
+
+enum { IDS_MAX = 1 << 18 }; /* remembered at a time */
+
+/* ---- keeping ---- */
+
+static tare_status hear_host(struct db_store *s, const struct store_batch *b, int64_t *host, tare_error *err)
+{
+    struct db_stmt *q = NULL;
+    tare_status status = db_get(s, DB_HEAR_HOST, &q, err);
+    if (status != TARE_OK) return status;
+    db_text(q, 1, b->project);
+    db_text(q, 2, b->host);
+    db_text(q, 3, b->about);
+    db_int(q, 4, b->heard_ms);
+    return db_number(s, q, host, err);
+}
+
+static tare_status add_batch(struct db_store *s, const struct store_batch *b, int64_t host,
+                             enum store_kept *kept, tare_error *err)
+{
+    struct db_stmt *q = NULL;
+    int64_t same = 0;
+    tare_status status = db_get(s, DB_ADD_BATCH, &q, err);
+    if (status != TARE_OK) return status;
+    db_int(q, 1, host);
+    db_text(q, 2, b->id);
+    db_blob(q, 3, b->hash, sizeof b->hash);
+    db_int(q, 4, b->heard_ms);
+    status = db_step(s, q, "adding a batch", err);
+    *kept = STORE_NEW;
+    if (status != TARE_OK || db_changes(s->db) > 0) return status;
+    if ((status = db_get(s, DB_BATCH_HASH, &q, err)) != TARE_OK) return status;
+    db_int(q, 1, host);
+    db_text(q, 2, b->id);
+    db_blob(q, 3, b->hash, sizeof b->hash);
+    status = db_number(s, q, &same, err);
+    *kept = same ? STORE_SAME : STORE_OTHER;
+    return status;
+}
+
+/* 0: there is none yet. */
+static tare_status look_up(struct db_store *s, int64_t host, const struct store_metric *m, int64_t *id,
+                           tare_error *err)
+{
+    struct db_stmt *q = NULL;
+    tare_status status = db_get(s, DB_FIND_METRIC, &q, err);
+    if (status != TARE_OK) return status;
+    db_int(q, 1, host);
+    db_text(q, 2, m->name);
+    db_text(q, 3, m->label);
+    *id = 0;
+    return db_number(s, q, id, err);
+}
+
+static tare_status add_metric(struct db_store *s, int64_t host, const struct store_metric *m, int64_t *id,
+                              tare_error *err)
+{
+    struct db_stmt *q = NULL;
+    tare_status status = db_get(s, DB_ADD_METRIC, &q, err);
+    if (status != TARE_OK) return status;
+    db_int(q, 1, host);
+    db_text(q, 2, m->name);
+    db_text(q, 3, m->label);
+    db_text(q, 4, m->unit);
+    db_int(q, 5, m->counter);
+    return db_number(s, q, id, err);
+}
+
+static tare_status has_room(struct db_store *s, int64_t host, bool *yes, tare_error *err)
+{
+    struct db_stmt *q = NULL;
+    int64_t n = 0;
+    tare_status status = db_get(s, DB_COUNT_METRICS, &q, err);
+    if (status != TARE_OK) return status;
+    db_int(q, 1, host);
+    status = db_number(s, q, &n, err);
+    *yes = n < STORE_METRICS_MAX;
+    return status;
+}
+
+/* Of one batch. */
+struct packing {
+    struct db_store *s;
+    int64_t host;
+    struct buf key, body;
+};
+
+/* The number of a series, which is made where it is new; 0: the host has too many. What was seen is remembered: a host
+ * sends the same series every second. */
+static tare_status metric_id(struct packing *p, const struct store_metric *m, int64_t *id, tare_error *err)
+{
+    struct db_store *s = p->s;
+    bool room = true;
+    uint64_t *known = NULL;
+    buf_clear(&p->key);
+    buf_add(&p->key, &p->host, sizeof p->host);
+    buf_add(&p->key, m->name, strlen(m->name) + 1);
+    buf_add_str(&p->key, m->label);
+    tare_status status = buf_status(&p->key, err);
+    if (s->metric_ids.n >= IDS_MAX) map_str_release(&s->metric_ids);
+    if (status == TARE_OK) status = map_str_ref(&s->metric_ids, p->key.data, p->key.len, &known, err);
+    if (status != TARE_OK) return status;
+    *id = (int64_t)*known;
+    if (!*id) status = look_up(s, p->host, m, id, err);
+    if (status == TARE_OK && !*id) status = has_room(s, p->host, &room, err);
+    if (status == TARE_OK && !*id && room) status = add_metric(s, p->host, m, id, err);
+    *known = (uint64_t)*id;
+    return status;
+}
+
+static tare_status pack(struct packing *p, const struct store_batch *b, int64_t from_ms, bool *fits,
+                        tare_error *err)
+{
+    tare_status status = TARE_OK;
+    *fits = true;
+    for (size_t at = 0, n; at < b->n_readings && status == TARE_OK && *fits; at += n) {
+        const struct store_reading *first = &b->readings[at];
+        int64_t id = 0;
+        for (n = 1; at + n < b->n_readings && first[n].metric == first->metric;) n++;
+        status = metric_id(p, &b->metrics[first->metric], &id, err);
+        *fits = id != 0;
+        if (*fits) chunk_add(&p->body, id, from_ms, first, n);
+    }
+    return status == TARE_OK ? buf_status(&p->body, err) : status;
+}
+
+static tare_status add_chunk(const struct packing *p, int64_t from_ms, tare_error *err)
+{
+    struct db_stmt *q = NULL;
+    tare_status status = db_get(p->s, DB_ADD_CHUNK, &q, err);
+    if (status != TARE_OK) return status;
+    db_int(q, 1, p->host);
+    db_int(q, 2, from_ms);
+    db_blob(q, 3, p->body.data, p->body.len);
+    return db_step(p->s, q, "adding readings", err);
+}
+
+static tare_status keep(struct packing *p, const struct store_batch *b, enum store_kept *kept,
+                        tare_error *err)
+{
+    int64_t from_ms = INT64_MAX;
+    bool fits = true;
+    for (size_t i = 0; i < b->n_readings; i++)
+        if (b->readings[i].at_ms < from_ms) from_ms = b->readings[i].at_ms;
+    tare_status status = hear_host(p->s, b, &p->host, err);
+    if (status == TARE_OK) status = pack(p, b, from_ms, &fits, err);
+    if (status == TARE_OK && fits) status = add_batch(p->s, b, p->host, kept, err);
+    if (!fits) *kept = STORE_CROWDED;
+    if (status == TARE_OK && *kept == STORE_NEW) status = add_chunk(p, from_ms, err);
+    return status;
+}
+
+tare_status db_batch_add(struct store *base, const struct store_batch *b, enum store_kept *kept,
+                         tare_error *err)
+{
+    struct packing p = {.s = db_of(base), .key = BUF_INIT, .body = BUF_INIT};
+    tare_status status = db_begin(base, err);
+    if (status != TARE_OK) return status;
+    status = keep(&p, b, kept, err);
+    tare_status end = db_end(base, status == TARE_OK, status == TARE_OK ? err : NULL);
+    buf_release(&p.key);
+    buf_release(&p.body);
+    return status != TARE_OK ? status : end;
+}
+
+/* ---- asking ---- */
+
+tare_status db_hosts(struct store *base, const struct store_host *like, store_host_fn *fn, void *ctx,
+                     tare_error *err)
+{
+    struct db_store *s = db_of(base);
+    struct db_stmt *q = NULL;
+    enum db_result rc = DB_DONE;
+    tare_status status = db_get(s, DB_HOSTS, &q, err);
+    if (status != TARE_OK) return status;
+    db_text(q, 1, like->project);
+    db_text(q, 2, like->name);
+    while (status == TARE_OK && (rc = db_next(q)) == DB_ROW) {
+        struct store_host h = {.id = db_int_at(q, 0),
+                               .project = db_column(q, 1),
+                               .name = db_column(q, 2),
+                               .about = db_column(q, 3),
+                               .first_ms = db_int_at(q, 4),
+                               .heard_ms = db_int_at(q, 5),
+                               .metrics = (uint64_t)db_int_at(q, 6)};
+        if (!h.project || !h.name)
+            status =
+                error_set(err, TARE_FORMAT, "%s: the history is damaged: a host without a name", s->path);
+        else
+            status = fn(ctx, &h, err);
+    }
+    return db_walked(s, q, rc, status, err);
+}
+
+tare_status db_metrics(struct store *base, const struct store_metric_query *what, store_metric_fn *fn,
+                       void *ctx, tare_error *err)
+{
+    struct db_store *s = db_of(base);
+    struct db_stmt *q = NULL;
+    enum db_result rc = DB_DONE;
+    tare_status status = db_get(s, DB_METRICS, &q, err);
+    if (status != TARE_OK) return status;
+    db_int(q, 1, what->host);
+    db_text(q, 2, what->name);
+    while (status == TARE_OK && (rc = db_next(q)) == DB_ROW) {
+        struct store_metric m = {.name = db_column(q, 1),
+                                 .label = db_column(q, 2),
+                                 .unit = db_column(q, 3),
+                                 .counter = db_int_at(q, 4) != 0};
+        if (!m.name || !m.label)
+            status =
+                error_set(err, TARE_FORMAT, "%s: the history is damaged: a metric without a name", s->path);
+        else
+            status = fn(ctx, db_int_at(q, 0), &m, err);
+    }
+    return db_walked(s, q, rc, status, err);
+}
+
+/* A chunk begins at most STORE_CHUNK_SPAN_MS before its last reading. */
+static tare_status bind_chunks(struct db_store *s, const struct store_chunk_query *what, struct db_stmt **q,
+                               tare_error *err)
+{
+    bool by_time = what->from_ms || what->to_ms;
+    int64_t limit = what->limit && what->limit < INT64_MAX ? (int64_t)what->limit : INT64_MAX;
+    int64_t from = INT64_MIN;
+    tare_status status = db_get(s, by_time ? DB_CHUNKS_BY_TIME : DB_CHUNKS_AFTER, q, err);
+    if (status != TARE_OK) return status;
+    if (what->from_ms > INT64_MIN + STORE_CHUNK_SPAN_MS) from = what->from_ms - STORE_CHUNK_SPAN_MS;
+    db_int(*q, 1, by_time ? what->host : what->after);
+    db_int(*q, 2, by_time ? from : what->host);
+    db_int(*q, 3, by_time ? what->to_ms : limit);
+    if (by_time) db_int(*q, 4, limit);
+    return TARE_OK;
+}
+
+tare_status db_chunks(struct store *base, const struct store_chunk_query *what, store_chunk_fn *fn, void *ctx,
+                      tare_error *err)
+{
+    struct db_store *s = db_of(base);
+    struct db_stmt *q = NULL;
+    enum db_result rc = DB_DONE;
+    tare_status status = bind_chunks(s, what, &q, err);
+    if (status != TARE_OK) return status;
+    while (status == TARE_OK && (rc = db_next(q)) == DB_ROW) {
+        struct store_chunk c = {.seq = db_int_at(q, 0),
+                                .host = db_int_at(q, 1),
+                                .from_ms = db_int_at(q, 2),
+                                .body = {db_blob_at(q, 3), db_bytes_at(q, 3)}};
+        status = fn(ctx, &c, err);
+    }
+    return db_walked(s, q, rc, status, err);
+}
+
+tare_status db_chunk_newest(struct store *base, int64_t *seq, tare_error *err)
+{
+    struct db_stmt *q = NULL;
+    tare_status status = db_get(db_of(base), DB_CHUNK_NEWEST, &q, err);
+    *seq = 0;
+    return status == TARE_OK ? db_number(db_of(base), q, seq, err) : status;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+ * sql_statements.c - every statement of the store, once for both databases: SQLite takes them as they stand,
+ * PostgreSQL after what postgres.c replaces. */
+#include "store/sql.h"
+
+/* Newest first; `more` is one more condition. */
+#define LIST_RUNS(more) \
+    "SELECT id, kind, created, subject, sha256, runtime, host, hostname, git_commit, git_branch," \
+    " git_dirty, created_ms, cases, bytes," \
+    " (SELECT group_concat(name, ',') FROM (SELECT 'baseline:' || name AS name FROM baseline" \
+    "   WHERE baseline.run = run.seq UNION ALL SELECT name FROM tag WHERE tag.run = run.seq) AS mark)" \
+    " FROM run WHERE (?1 IS NULL OR subject = ?1) AND (?2 IS NULL OR host = ?2 OR hostname = ?2)" \
+    " AND (?3 IS NULL OR EXISTS (SELECT 1 FROM tag WHERE tag.run = run.seq AND tag.name = ?3)" \
+    "  OR EXISTS (SELECT 1 FROM baseline WHERE baseline.run = run.seq" \
+    "   AND (baseline.name = ?3 OR 'baseline:' || baseline.name = ?3)))" \
+    " AND (?4 IS NULL OR substr(id, 1, length(?4)) = ?4) AND created_ms >= ?5" \
+    " AND (?7 IS NULL OR (created_ms, seq) < (SELECT created_ms, seq FROM run WHERE id = ?7))" \
+    " AND (?8 IS NULL OR substr(git_commit, 1, length(?8)) = ?8)" more \
+    " ORDER BY created_ms DESC, seq DESC LIMIT ?6"
+
+/* `of` is one more condition on the values of a series: those of a project are as if there were no others. */
+#define LIST_SERIES(of) \
+    "SELECT id, subject, case_name, metric, anchor, host," \
+    " (SELECT hostname FROM run WHERE run.seq = (SELECT run FROM value WHERE series = series.id" of \
+    "   ORDER BY created_ms DESC, run DESC LIMIT 1))," \
+    " (SELECT count(*) FROM value WHERE series = series.id" of ")" \
+    " FROM series WHERE (?1 IS NULL OR subject = ?1) AND (?2 IS NULL OR case_name = ?2)" \
+    " AND (?3 IS NULL OR metric = ?3) AND (?4 IS NULL OR host = ?4) AND (?5 IS NULL OR anchor = ?5)" \
+    " AND id > ?6 AND EXISTS (SELECT 1 FROM value WHERE series = series.id" of ") ORDER BY id LIMIT ?7"
+#define LIST_POINTS(of) \
+    "SELECT run.id, value.created_ms, value, lo, hi, samples, git_commit, git_branch, git_dirty" \
+    " FROM value JOIN run ON run.seq = value.run WHERE series = ?1" of \
+    " ORDER BY value.created_ms DESC, value.run DESC LIMIT ?2"
+#define OF_PROJECT(at) \
+    " AND EXISTS (SELECT 1 FROM project WHERE project.run = value.run AND project.name = " at ")"
+
+#define LIST_AUDIT(order) \
+    "SELECT seq, at_ms, who, what, about, project, source, request, status, hash FROM audit" \
+    " WHERE (?1 IS NULL OR project = ?1) AND (?2 = 0 OR seq < ?2) " order " LIMIT ?3"
+
+const char *const db_statements[DB_N] = {
+    [DB_BEGIN] = "BEGIN IMMEDIATE",
+    [DB_COMMIT] = "COMMIT",
+    [DB_ROLLBACK] = "ROLLBACK",
+    [DB_ADD_RUN] = "INSERT INTO run(id, created_ms, created, kind, subject, sha256, runtime, host, hostname,"
+                   " git_commit, git_branch, git_dirty, cases, bytes)"
+                   " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
+                   " ON CONFLICT(id) DO NOTHING",
+    [DB_ADD_DOCUMENT] = "INSERT INTO document(run, body) VALUES(?1, ?2)",
+    [DB_FIND_SERIES] = "SELECT id FROM series WHERE subject = ?1 AND metric = ?2 AND anchor = ?3"
+                       " AND case_name = ?4 AND host = ?5",
+    [DB_ADD_SERIES] = "INSERT INTO series(subject, metric, anchor, case_name, host) VALUES(?1, ?2, ?3, ?4, ?5)"
+                      " ON CONFLICT DO NOTHING",
+    [DB_ADD_VALUE] = "INSERT INTO value(series, created_ms, run, value, lo, hi, samples)"
+                     " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+                     " ON CONFLICT(series, created_ms, run) DO UPDATE SET value = excluded.value, lo = excluded.lo,"
+                     " hi = excluded.hi, samples = excluded.samples",
+    [DB_FIND_RUN] = "SELECT seq, subject, host, created_ms FROM run WHERE id = ?1",
+    [DB_ADD_TAG] = "INSERT INTO tag(run, name) VALUES(?1, ?2) ON CONFLICT DO NOTHING",
+    [DB_DROP_TAG] = "DELETE FROM tag WHERE run = ?1 AND name = ?2",
+    [DB_PIN] = "INSERT INTO baseline(name, subject, run) VALUES(?2, ?3, ?1)"
+               " ON CONFLICT(name, subject) DO UPDATE SET run = excluded.run",
+    [DB_UNPIN] = "DELETE FROM baseline WHERE run = ?1 AND name = ?2",
+    [DB_DROP_VALUES] = "DELETE FROM value WHERE series IN (SELECT id FROM series WHERE subject = ?2 AND host = ?3)"
+                       " AND created_ms = ?4 AND run = ?1",
+    [DB_DROP_DOCUMENT] = "DELETE FROM document WHERE run = ?1",
+    [DB_DROP_TAGS] = "DELETE FROM tag WHERE run = ?1",
+    [DB_DROP_PINS] = "DELETE FROM baseline WHERE run = ?1",
+    [DB_DROP_RUN] = "DELETE FROM run WHERE seq = ?1",
+    [DB_DROP_EMPTY] = "DELETE FROM series WHERE subject = ?1"
+                      " AND NOT EXISTS (SELECT 1 FROM value WHERE value.series = series.id)",
+    [DB_LIST] = LIST_RUNS(""),
+    [DB_LIST_PROJECT] = LIST_RUNS(" AND EXISTS (SELECT 1 FROM project"
+                                  " WHERE project.run = run.seq AND project.name = ?9)"),
+    [DB_COUNT_RUNS] = "SELECT count(*) FROM run",
+    [DB_COUNT_BARE] = "SELECT count(*) FROM run WHERE seq NOT IN (SELECT run FROM document)",
+    [DB_COUNT_ORPHANS] = "SELECT count(*) FROM value WHERE run NOT IN (SELECT seq FROM run)",
+    [DB_OLD_RUNS] = "SELECT id FROM run WHERE created_ms < ?1"
+                    " AND NOT EXISTS (SELECT 1 FROM tag WHERE tag.run = run.seq)"
+                    " AND NOT EXISTS (SELECT 1 FROM baseline WHERE baseline.run = run.seq)"
+                    " ORDER BY created_ms, seq LIMIT ?2",
+    [DB_BODY] = "SELECT body FROM run JOIN document ON document.run = run.seq WHERE id = ?1",
+    [DB_NAMES] = LIST_SERIES(""),
+    [DB_NAMES_PROJECT] = LIST_SERIES(OF_PROJECT("?8")),
+    [DB_SERIES] = LIST_POINTS(""),
+    [DB_SERIES_PROJECT] = LIST_POINTS(OF_PROJECT("?3")),
+    [DB_ADD_PROJECT] = "INSERT INTO project(run, name) VALUES(?1, ?2)",
+    [DB_DROP_PROJECT] = "DELETE FROM project WHERE run = ?1",
+    [DB_IN_PROJECT] = "SELECT 1 FROM run JOIN project ON project.run = run.seq WHERE run.id = ?1 AND project.name = ?2",
+    [DB_ADD_TOKEN] = "INSERT INTO token(id, name, project, scopes, hash, created_ms, expires_ms, revoked_ms)"
+                     " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)",
+    [DB_REVOKE_TOKEN] = "UPDATE token SET revoked_ms = ?2 WHERE id = ?1 AND revoked_ms = 0",
+    [DB_TOKENS] = "SELECT token.id, name, project, scopes, hash, created_ms, expires_ms, revoked_ms,"
+                  " coalesce(used_ms, 0) FROM token LEFT JOIN token_use ON token_use.id = token.id"
+                  " ORDER BY created_ms, token.id",
+    [DB_USE_TOKEN] = "INSERT INTO token_use(id, used_ms) VALUES(?1, ?2)"
+                     " ON CONFLICT(id) DO UPDATE SET used_ms = excluded.used_ms",
+    [DB_ADD_AUDIT] = "INSERT INTO audit(seq, at_ms, who, what, about, project, source, request, status, hash)"
+                     " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    [DB_AUDIT_SEQ] = "SELECT seq FROM audit_last",
+    [DB_AUDIT_NEXT] = "INSERT INTO audit_last(one, seq) VALUES(1, 1)"
+                      " ON CONFLICT(one) DO UPDATE SET seq = audit_last.seq + 1 RETURNING seq",
+    [DB_AUDITS] = LIST_AUDIT("ORDER BY seq"),
+    [DB_AUDITS_NEWEST] = LIST_AUDIT("ORDER BY seq DESC"),
+    [DB_VERSION] = "PRAGMA data_version",
+    [DB_HEAR_HOST] = "INSERT INTO host(project, name, about, first_ms, heard_ms) VALUES(?1, ?2, ?3, ?4, ?4)"
+                     " ON CONFLICT(project, name) DO UPDATE SET heard_ms = excluded.heard_ms,"
+                     " about = coalesce(excluded.about, host.about) RETURNING id",
+    [DB_ADD_BATCH] = "INSERT INTO batch(host, id, hash, heard_ms) VALUES(?1, ?2, ?3, ?4)"
+                     " ON CONFLICT(host, id) DO NOTHING",
+    [DB_BATCH_HASH] = "SELECT count(*) FROM batch WHERE host = ?1 AND id = ?2 AND hash = ?3",
+    [DB_COUNT_METRICS] = "SELECT count(*) FROM metric WHERE host = ?1",
+    [DB_FIND_METRIC] = "SELECT id FROM metric WHERE host = ?1 AND name = ?2 AND label = ?3",
+    [DB_ADD_METRIC] = "INSERT INTO metric(host, name, label, unit, counter) VALUES(?1, ?2, ?3, ?4, ?5) RETURNING id",
+    [DB_ADD_CHUNK] = "INSERT INTO chunk(host, metric, from_ms, body) VALUES(?1, 0, ?2, ?3)",
+    [DB_HOSTS] = "SELECT id, project, name, about, first_ms, heard_ms,"
+                 " (SELECT count(*) FROM metric WHERE metric.host = host.id) FROM host"
+                 " WHERE (?1 IS NULL OR project = ?1) AND (?2 IS NULL OR name = ?2) ORDER BY name, project",
+    [DB_METRICS] = "SELECT id, name, label, unit, counter FROM metric WHERE host = ?1"
+                   " AND (?2 IS NULL OR name = ?2) ORDER BY name, label",
+    [DB_CHUNKS_BY_TIME] = "SELECT seq, host, from_ms, body FROM chunk WHERE host = ?1 AND metric = 0"
+                          " AND from_ms > ?2 AND from_ms < ?3 LIMIT ?4",
+    [DB_CHUNKS_AFTER] = "SELECT seq, host, from_ms, body FROM chunk WHERE seq > ?1 AND metric = 0"
+                        " AND (?2 = 0 OR host = ?2) ORDER BY seq LIMIT ?3",
+    [DB_CHUNK_NEWEST] = "SELECT coalesce(max(seq), 0) FROM chunk",
+    [DB_ADD_REQUESTS] = "INSERT INTO request_batch(project, id, digest, received_ms) VALUES(?1, ?2, ?3, ?4)"
+                     " ON CONFLICT(project, id) DO NOTHING",
+    [DB_FIND_REQUESTS] = "SELECT digest FROM request_batch WHERE project = ?1 AND id = ?2",
+    [DB_FIND_ROUTE] = "SELECT id FROM request_route WHERE project = ?1 AND service = ?2 AND route = ?3"
+                      " AND host = ?4",
+    [DB_ADD_ROUTE] = "INSERT INTO request_route(project, service, route, host, first_ms, last_ms)"
+                     " VALUES(?1, ?2, ?3, ?4, ?5, ?5) ON CONFLICT DO NOTHING",
+    [DB_TOUCH_ROUTE] = "UPDATE request_route SET last_ms = ?2 WHERE id = ?1 AND last_ms < ?2",
+    [DB_GET_SLOT] = "SELECT tally FROM request_slot WHERE series = ?1 AND width_ms = ?2 AND at_ms = ?3"
+                    " AND seal_ms = ?4",
+    [DB_PUT_SLOT] = "INSERT INTO request_slot(series, width_ms, at_ms, seal_ms, tally)"
+                    " VALUES(?1, ?2, ?3, ?4, ?5)"
+                    " ON CONFLICT(series, width_ms, at_ms, seal_ms) DO UPDATE SET tally = excluded.tally",
+    [DB_DROP_SLOTS] = "DELETE FROM request_slot WHERE series = ?1 AND width_ms = ?2 AND at_ms < ?3",
+    [DB_DROP_REQUESTS] = "DELETE FROM request_batch WHERE received_ms < ?1",
+    [DB_SLOTS] = "SELECT route, host, at_ms, seal_ms, tally FROM request_route JOIN request_slot"
+                 " ON request_slot.series = request_route.id WHERE project = ?1 AND service = ?2"
+                 " AND ((?3 IS NULL AND route <> '') OR route = ?3)"
+                 " AND ((?8 IS NULL AND host <> '') OR host = ?8)"
+                 " AND width_ms = ?4 AND at_ms >= ?5 AND at_ms < ?6 AND seal_ms <= ?7"
+                 " ORDER BY route, host, at_ms, seal_ms",
+    [DB_SERVICES] = "SELECT project, service, count(DISTINCT nullif(route, '')), count(DISTINCT nullif(host, '')),"
+                    " min(first_ms), max(last_ms) FROM request_route WHERE ?1 IS NULL OR project = ?1"
+                    " GROUP BY project, service ORDER BY service, project",
+    [DB_ADD_JOB] = "INSERT INTO job(id, project, token, owner, operation, state, request, record, created_ms,"
+                   " started_ms, ended_ms) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    [DB_CHANGE_JOB] = "UPDATE job SET state = ?2, record = ?3, started_ms = ?4, ended_ms = ?5 WHERE id = ?1",
+    [DB_JOBS] = "SELECT id, project, token, owner, operation, state, request, record, created_ms, started_ms,"
+                " ended_ms FROM job WHERE (?1 IS NULL OR id = ?1) AND (?2 IS NULL OR project = ?2)"
+                " ORDER BY id DESC LIMIT ?3",
+    [DB_LOSE_JOBS] = "UPDATE job SET state = 'lost', ended_ms = ?2"
+                     " WHERE owner = ?1 AND state IN ('queued', 'running')",
+    [DB_ALERT_PUT] = "INSERT INTO alert(rule, project, about, firing, told, since_ms, value, run)"
+                     " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT(rule, project, about) DO UPDATE SET"
+                     " firing = excluded.firing, told = excluded.told, since_ms = excluded.since_ms,"
+                     " value = excluded.value, run = excluded.run",
+    [DB_ALERTS] = "SELECT rule, project, about, firing, told, since_ms, value, run FROM alert"
+                  " ORDER BY rule, project, about",
+    [DB_ADD_SILENCE] = "INSERT INTO silence(id, project, rule, about, why, who, created_ms, until_ms)"
+                       " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    [DB_END_SILENCE] = "UPDATE silence SET until_ms = ?3 WHERE id = ?1 AND (?2 IS NULL OR project = ?2)"
+                       " AND until_ms > ?3",
+    [DB_SILENCES] = "SELECT id, project, rule, about, why, who, created_ms, until_ms FROM silence"
+                    " WHERE until_ms > ?1 ORDER BY id",
+    [DB_RUNS_AFTER] = "SELECT max(run.seq), run.subject, project.name FROM run LEFT JOIN project"
+                      " ON project.run = run.seq WHERE run.seq > ?1 GROUP BY run.subject, project.name ORDER BY 1",
+};
