@@ -33,6 +33,14 @@ def check(ok, text):
         raise Failure(text)
 
 
+def library():
+    """The folder of libtare.so: a copy beside the victims, for the tree may be closed to a user that they become."""
+    if not os.path.exists(os.path.join(TMP, "libtare.so")):
+        for name in ("libtare.so.0", "libtare.so"):
+            shutil.copy(os.path.join(BUILD, name), os.path.join(TMP, name))
+    return TMP
+
+
 def build(name, kind="so", source=None, extra=()):
     """The victim NAME.c (or .cc) linked with the shared or the static library."""
     out = os.path.join(TMP, "-".join([name, kind] + [e.strip("-") for e in extra]))
@@ -40,7 +48,7 @@ def build(name, kind="so", source=None, extra=()):
         return out
     source = source or os.path.join(HERE, name + ".c")
     cc = "g++" if source.endswith(".cc") else os.environ.get("CC", "gcc")
-    link = ["-L" + BUILD, "-ltare", "-Wl,-rpath," + BUILD] if kind == "so" else [os.path.join(BUILD, "libtare.a")]
+    link = ["-L" + library(), "-ltare", "-Wl,-rpath," + TMP] if kind == "so" else [os.path.join(BUILD, "libtare.a")]
     command = [cc, "-O1", "-g", "-D_GNU_SOURCE", "-Wall", "-Werror", "-I" + os.path.join(SRC, "include"), source,
                "-o", out] + ([] if kind == "none" else link) + ["-pthread", "-ldl"] + list(extra)
     done = subprocess.run(command, capture_output=True, text=True)

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -151,6 +152,23 @@ def test_timeout_ends_the_whole_group(tmp_path):
     runner.LOGS = str(tmp_path)
     status, out = runner.execute("x", ["sh", "-c", "echo begun; sleep 60 & sleep 60"], 1)
     assert (status, out) == ("timeout", "begun\n")
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o711, 0o700])
+def test_folders_of_tests_may_be_entered_by_all(monkeypatch, mode):
+    """Also where the tree lies below a folder of its owner's alone; and in the tree where they can be there."""
+    with tempfile.TemporaryDirectory(prefix="tare-", dir="/tmp") as top:
+        os.chmod(top, mode)
+        runner, left = load("run-tests"), []
+        monkeypatch.setattr(runner.atexit, "register", lambda f, *args, **more: left.append((f, args, more)))
+        runner.LOGS = os.path.join(top, "tree", "test")
+        folder = runner.environment("x/y")["TMPDIR"]
+        assert os.path.basename(folder) == "x_y" and os.listdir(folder) == []
+        assert runner.is_open_to_all(folder)
+        assert folder.startswith(top) == (mode != 0o700) == (left == [])
+        for remove, args, more in left:
+            remove(*args, **more)
+        assert not left or not os.path.exists(folder)
 
 
 def test_a_suite_that_breaks_the_machine_fails(tmp_path, monkeypatch, capsys):
