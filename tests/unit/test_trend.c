@@ -101,6 +101,20 @@ static void test_several_levels_and_directions(void **state)
     trend_release(&t);
 }
 
+/* The level before the last step is the best there was: what is said of the step and of the level are one number. */
+static void test_a_step_and_the_creep_that_it_is_are_one_number(void **state)
+{
+    (void)state;
+    for (unsigned seed = 1; seed <= 20; seed++) {
+        double y[N];
+        noise(y, N, 0.01, seed);
+        add(y, N / 2, N, log(1.05));
+        struct trend t = find(y, N);
+        if (t.changes.n == 1) assert_float_equal(t.creep.ratio, t.changes.items[0].ratio.value, 1e-12);
+        trend_release(&t);
+    }
+}
+
 /* "Slower, then fixed": the step and the return are both told, in every one of these histories. */
 static void test_a_step_that_was_undone_is_told(void **state)
 {
@@ -325,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_several_pulses_are_told),
         cmocka_unit_test(test_outliers_are_no_change),
         cmocka_unit_test(test_small_steps_are_not_told),
+        cmocka_unit_test(test_a_step_and_the_creep_that_it_is_are_one_number),
         cmocka_unit_test(test_creep_of_many_small_steps),
         cmocka_unit_test(test_stationary_histories_stay_quiet),
         cmocka_unit_test(test_short_and_flat_histories),

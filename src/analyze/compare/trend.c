@@ -523,15 +523,21 @@ static tare_status keep_worthy(const struct search *s, struct trend *t)
     }
 }
 
+/* By how much a level is above another: one estimate, whoever asks, so that no two lines tell different ones. */
+static tare_status step_of(const struct search *s, const struct trend_level *a, const struct trend_level *b,
+                           struct interval *out)
+{
+    return shift_between((struct stats_sample){s->y + a->from, a->to - a->from},
+                         (struct stats_sample){s->y + b->from, b->to - b->from}, LEVEL, out, s->err);
+}
+
 static tare_status fill_effects(const struct search *s, struct trend *t)
 {
     tare_status status = TARE_OK;
     for (size_t i = 0; i < t->changes.n && status == TARE_OK; i++) {
         struct trend_change *c = &t->changes.items[i];
-        const struct trend_level *a = &t->levels.items[i], *b = a + 1;
         struct interval d;
-        status = shift_between((struct stats_sample){s->y + a->from, a->to - a->from},
-                               (struct stats_sample){s->y + b->from, b->to - b->from}, LEVEL, &d, s->err);
+        status = step_of(s, &t->levels.items[i], &t->levels.items[i + 1], &d);
         if (status != TARE_OK) break;
         c->ratio = (struct interval){exp(d.value), exp(d.lo), exp(d.hi)};
         c->worse = s->o->less_is_worse ? d.value < 0 : d.value > 0;
@@ -540,16 +546,20 @@ static tare_status fill_effects(const struct search *s, struct trend *t)
     return status;
 }
 
-static void fill_creep(const struct search *s, struct trend *t)
+static tare_status fill_creep(const struct search *s, struct trend *t)
 {
-    const struct trend_level *now = vec_last(&t->levels);
+    struct interval d;
     double sign = s->o->less_is_worse ? -1 : 1;
     for (size_t i = 0; i < t->levels.n; i++)
         if (sign * t->levels.items[i].median < sign * t->levels.items[t->creep.best].median)
             t->creep.best = i;
-    double d = now->median - t->levels.items[t->creep.best].median;
-    t->creep.ratio = exp(d);
-    t->creep.worse = sign * d >= log1p(s->o->creep);
+    t->creep.ratio = 1;
+    if (t->creep.best + 1 == t->levels.n) return TARE_OK;
+    tare_status status = step_of(s, &t->levels.items[t->creep.best], vec_last(&t->levels), &d);
+    if (status != TARE_OK) return status;
+    t->creep.ratio = exp(d.value);
+    t->creep.worse = sign * d.value >= log1p(s->o->creep);
+    return TARE_OK;
 }
 
 /* ---- what could have been seen ---- */
@@ -659,10 +669,9 @@ static tare_status analyse_history(struct search *s, struct trend *out)
     if (status == TARE_OK) status = keep_worthy(s, out);
     if (status == TARE_OK) status = fill_effects(s, out);
     if (status == TARE_OK) status = fill_noise(s, out);
-    if (status != TARE_OK) return status;
-    fill_creep(s, out);
-    fill_smallest(s, out);
-    return TARE_OK;
+    if (status == TARE_OK) status = fill_creep(s, out);
+    if (status == TARE_OK) fill_smallest(s, out);
+    return status;
 }
 
 void trend_release(struct trend *t)
