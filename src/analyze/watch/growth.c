@@ -99,7 +99,7 @@ static tare_status judge(const struct growth_series *seen, struct growth *out, t
     for (size_t i = 0; i < RISES; i++) rises[i] = (p.least[i + 1] - p.least[i]) / (p.at[i + 1] - p.at[i]);
     tare_status s = stats_hodges_lehmann(rises, RISES, LEVEL, &rate, err);
     if (s != TARE_OK) return s;
-    *out = (struct growth){.from = seen->at[0], .to = seen->at[seen->n - 1]};
+    *out = (struct growth){.from = p.at[0], .to = p.at[GROWTH_PARTS - 1]};
     out->confidence = confidence_of(rises);
     out->rate = rate.value;
     out->lo = rate.lo;

@@ -18,8 +18,8 @@ struct growth_series { /* in time order */
 };
 
 struct growth {
-    size_t samples;      /* of the series; looked at are those from `from` to `to` */
-    double from, to;     /* the first third is not looked at */
+    size_t samples;      /* of the series, of which the first third is not looked at */
+    double from, to;     /* the middle of the first part and of the last one: in between it rose by `rise` */
     double confidence;   /* that it rises: 1 - p of the signed-rank test of the rises from part to part */
     double rate, lo, hi; /* per unit of time: the middle of those rises, and its 95 % interval */
     double rise;         /* from the first part to the last */
