@@ -40,7 +40,8 @@ class LayerProfiles(dict):
 
     @property
     def outside_ms(self) -> float:
-        return self.profiled_ms - sum(row["time_ms"] for row in self.values())
+        rest = self.profiled_ms - sum(row["time_ms"] for row in self.values())
+        return rest if abs(rest) > 1e-9 * self.profiled_ms else 0.0  # less is the rounding of a sum
 
     def __str__(self) -> str:
         return _answers.layers_text(self)

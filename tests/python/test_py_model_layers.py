@@ -166,6 +166,15 @@ def test_shares_are_of_the_same_runs(tare_package, clock):
     assert layers.total_ms in (4, 16)
 
 
+def test_rounding_is_no_time_outside_of_the_rows(tare_package):
+    """0.1 + 0.2 ms are more than 0.3: nothing is left over, and not -0.00 ns of it."""
+    from tare import _model_layers
+
+    layers = _model_layers.LayerProfiles({name: {"time_ms": ms} for name, ms in (("a", 0.1), ("b", 0.2))})
+    layers.profiled_ms = 0.3
+    assert str(layers.outside_ms) == "0.0"
+
+
 def test_the_time_of_a_layer_is_its_own(tare_package, clock):
     """2 ms in attention's own code, 3 and 4 ms in two products inside it, 1 ms in the model's code."""
     parts = {name: Named(lambda self, x, ms=ms: clock.takes(ms, x)) for name, ms in (("query", 3), ("value", 4))}

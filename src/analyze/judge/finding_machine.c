@@ -218,7 +218,9 @@ void find_outliers(struct judging *j)
     if (unexplained / worst.of > 0.01 && f) f->severity = "warn";
     finding_action(j, f, "%s of them coincide with interruptions by the machine; %s do not: %s",
                    show_number(worst.explained).s, show_number(unexplained).s,
-                   unexplained > 0 ? "look for them in the subject" : "a quieter machine removes them");
+                   unexplained > 0
+                       ? "look at the subject, and at what it waits for (a late wake-up is no interruption)"
+                       : "a quieter machine removes them");
 }
 
 /* ---- GPUs ---- */
