@@ -346,6 +346,36 @@ def _ratio(of: tuple[float, float, float] | None) -> str:
     return f"{of[0]:.2f}x ({of[1]:.2f} to {of[2]:.2f})" if of else "unknown"
 
 
+# ---- budgets ----
+
+
+class Spent:
+    """Where the time goes. A budget is kept within a tenth; where it is not, `said()` is by how much, and for what."""
+
+    def __init__(self, budget_s: float | None) -> None:
+        self.budget_s, self.begun = budget_s, time.monotonic()
+        self.parts: list[tuple[str, float]] = []
+
+    def on(self, what: str) -> None:
+        """From now on it is spent on this."""
+        self.parts.append((what, time.monotonic()))
+
+    def took_s(self) -> float:
+        return time.monotonic() - self.begun
+
+    def left_s(self, share: float = 1.0) -> float:
+        """Seconds of the budget, or of a share of it."""
+        return math.inf if self.budget_s is None else share * self.budget_s - self.took_s()
+
+    def said(self) -> str | None:
+        if self.left_s(1.1) >= 0:
+            return None
+        now, each = time.monotonic(), dict[str, float]()
+        for (what, at), (_, end) in zip(self.parts, [*self.parts[1:], ("", now)]):
+            each[what] = each.get(what, 0.0) + end - at
+        return f"took {now - self.begun:.1f} s of a budget of {self.budget_s:g} s: " + ", ".join(f"{what} {seconds:.1f} s" for what, seconds in each.items())
+
+
 # ---- confirmation ----
 
 

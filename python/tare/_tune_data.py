@@ -21,7 +21,7 @@ from tare import _tare
 from tare import _tune_data_kept as kept
 from tare import _tune_data_run as run
 from tare import _tune_data_same as same
-from tare._tune import DataOptimizationConfig, ProfilingConfig, Tuned, confirm, pss_bytes, setting
+from tare._tune import DataOptimizationConfig, ProfilingConfig, Spent, Tuned, confirm, pss_bytes, setting
 from tare._tune_data_cache import keeper, usable_memory, way_to_keep
 from tare._tune_data_watch import Watch, _batches
 from tare._unknown import Unknown, known
@@ -30,8 +30,10 @@ log = logging.getLogger("tare.tune")
 
 TARGET = (2.0, 4.0)  # what users hope for from a good configuration
 _SEARCH_RUNS, _SEARCH_MORE, _UNIT_S, _SHOWN_BYTES, _LARGE = 12, 6, 0.3, 256 << 20, 1 << 20
-_LEAST_PAIRS = 8  # as confirm() has it
+_LEAST_PAIRS, _SAME_MOST = 8, 64  # pairs, as confirm() has it; batches that are compared
+_MOST_DEPTH = 64
 _SEARCH_SHARE = 0.6  # of the budget; the rest is for the proof
+_PASS_SHARE, _SAME_SHARE, _SAME_LEAST = 0.25, 0.15, 8  # the pass and the replay end there; so many batches are compared in any case
 
 
 def optimize_dataset(dataset: Any, config: Any = None) -> Any:
@@ -202,6 +204,9 @@ class Wishes:
     only: tuple[str, ...] | None = None
     extras: bool = False  # cache and pinning, too
     explain: bool = False  # the bound alone
+    place: str | None = None  # the folder where a search that is not over is kept; None: the package's own
+    recalls: bool | None = None  # an earlier search is gone on with; None: as `remember` says
+    keeps: bool | None = None  # and this one is kept for the next
     say: Callable[[str], None] = lambda what: None
 
 
@@ -209,9 +214,9 @@ class _Task:
     """One loader that is looked at."""
 
     def __init__(self, config: Any, settings: dict, now: dict, step: Callable | None, level: str, transport: str, wishes: Wishes | None = None) -> None:
-        self.wishes, self.begun = wishes or Wishes(), time.monotonic()
+        self.wishes = wishes or Wishes()
         self.trials: list[Trial] = []
-        self.runs, self.to_try = 0, []
+        self.runs, self.recalled, self.to_try = 0, 0, []
         self.judged: list[str] = []  # what confirm() said in words
         self.left: list[str] = []  # what is not touched, and why
         self.more: dict[str, list[Any]] = {}  # further knobs: their values, and number of today's
@@ -219,6 +224,7 @@ class _Task:
         self.candidate: dict[str, Any] | None = None
         self.config, self.settings, self.now, self.step, self.level, self.transport = config, settings, now, step, level, transport
         self.threshold, self.budget = setting(config, "optimization_threshold"), setting(config, "budget_s")
+        self.spent = Spent(self.budget)
         self.findings: dict[str, dict[str, Any]] = {}
         self.rejected: list[tuple[dict, str]] = []
         self.streams: list[run.Stream] = []
@@ -231,7 +237,10 @@ class _Task:
         try:
             with warnings.catch_warnings(), same.random_kept(self.settings.get("generator")), same.deadline(seconds, "the data set, or the step"):
                 warnings.filterwarnings("ignore", "This DataLoader will create")  # more workers than processors: what waits may have them
-                return self.tune()
+                self.spent.on("one pass")
+                out = self.tune()
+                out.reasons += filter(None, [self.spent.said()])
+                return out
         except same.Hangs as why:
             return self.refused(str(why))
         finally:
@@ -262,7 +271,7 @@ class _Task:
             return self._tune_iterable()
         try:
             indices = self._batches()
-            costs = run.instrumented(self.settings, iter(indices), self.step)
+            costs = run.instrumented(self.settings, iter(indices), self.step, most_s=_PASS_SHARE * self.budget)
             habits = same.habits(dataset, _few(indices), setting(self.config, "seed"))
         except same.Hangs:
             raise
@@ -316,10 +325,14 @@ class _Task:
         mark = kept.mark(self.settings, costs.batch, self.step, self.now, self.level, self.transport, modes, self.threshold) if remembers else None
         out = self._again(mark, costs, pipe, modes, why) if remembers else None
         if out is None:
-            best = self._search(pipe, planned, modes)
+            before = self._before(costs, modes)
+            best = self._search(pipe, planned, modes, before)
             out = self._left("nothing that was tried is faster than what is there", []) if best in (None, self.now) else self._proved(best, pipe)
+            if self.recalled and not self.wishes.extras:  # `tare tune` says it itself
+                out.reasons.append(f"{self.recalled} measurements are from an earlier search of {before.day}")
             if remembers and out.verdict in ("confirmed", "no_gain"):
                 kept.keep(mark, best if out.verdict == "confirmed" else {}, _sample_s(pipe))
+                before.forget()
         out.reasons += why
         return out
 
@@ -371,11 +384,17 @@ class _Task:
 
     def _proved(self, plan: dict, pipe: dict, unit_s: float = _UNIT_S) -> Tuned:
         """The same data, and faster."""
-        found = self._differs(plan)
+        most = self._shown()
+        each = _sample_s(pipe) * pipe["batch"]  # seconds of a batch by this process; the other side takes no longer
+        count = max(min(most, _SAME_LEAST), min(most, int(_SAME_SHARE * self.budget / max(4 * each, 1e-9))))
+        found = self._differs(plan, count)
         if found:
             self.rejected.append((plan, found))
             return self.refused(f"the data differ: {found}", "different_data")
-        return self._confirm(plan, pipe, unit_s)
+        out = self._confirm(plan, pipe, unit_s)
+        if count < most:
+            out.reasons.append(f"the data were compared by the first {count} batches and the last ones: {most} would take more than {_SAME_SHARE:.0%} of the budget")
+        return out
 
     # ---- what else may be varied ----
 
@@ -409,6 +428,7 @@ class _Task:
             return f"reading all {len(dataset)} samples once would take {each * len(dataset):.0f} s of a budget of {self.budget:g} s"
         if not self.wishes.explain:
             self.wishes.say("reading all samples once")
+            self.spent.on("reading all samples once")
             self.kept = keeper(dataset, how).fill()
         self.more["cache"] = [[None, how], 0]
         return None
@@ -475,12 +495,21 @@ class _Task:
 
     # ---- search ----
 
-    def _search(self, pipe: dict, planned: dict, modes: list[str]) -> dict | None:
+    def _before(self, costs: run.Costs, modes: list[str]) -> kept.Search:
+        """The search of this loader, with these limits, that was begun before; what is measured now goes there, too."""
+        wish, remembers = self.wishes, setting(self.config, "remember")
+        more = (wish.latency, wish.memory, wish.batches, wish.only, sorted(self.more), setting(self.config, "seed"))
+        mark = kept.mark(self.settings, costs.batch, self.step, self.now, self.level, self.transport, modes, more)
+        recalls, keeps = (remembers if wanted is None else wanted for wanted in (wish.recalls, wish.keeps))
+        return kept.Search(mark, wish.place or kept.folder(), recalls, keeps)
+
+    def _search(self, pipe: dict, planned: dict, modes: list[str], before: kept.Search) -> dict | None:
         """Measures what the model expects to be good, in turns with what is used today."""
-        star = max(1, planned["best"]["workers"], math.ceil(pipe["cores"]))
+        star, most = max(1, planned["best"]["workers"], math.ceil(pipe["cores"])), max(_most_workers(), self.now["workers"])
+        told = [plan for block in before.blocks for plan, _ in block]
         wanted = {0, 1, self.now["workers"], round(star / 1.6), star, round(1.4 * star + 1), *(1 << i for i in range(6) if 1 << i <= 2 * star)}
-        workers = sorted(w for w in wanted if 0 <= w <= max(_most_workers(), self.now["workers"]))
-        depths = sorted({2, self.now["depth"], max(1, planned["depth"])})
+        workers = sorted(w for w in wanted.union(plan["workers"] for plan in told) if 0 <= w <= most)
+        depths = sorted({2, self.now["depth"], max(1, planned["depth"]), *(plan["depth"] for plan in told if 1 <= plan["depth"] <= _MOST_DEPTH)})
         kinds = [self.now["mode"]] + [m for m in modes if m != self.now["mode"]] if self.now["workers"] or "processes" in modes else [*modes, self.now["mode"]]
         workers = workers if self._may("workers") else [self.now["workers"]]
         depths = depths if self._may("prefetch") else [self.now["depth"]]
@@ -512,14 +541,41 @@ class _Task:
         start = (workers.index(self.now["workers"]), depths.index(self.now["depth"]), kinds.index(self.now["mode"]), *(base for _, base in self.more.values()))
         runs = _SEARCH_RUNS + _SEARCH_MORE * len(self.more)
         search = _tare.Search(knobs, start, runs, setting(self.config, "seed") + 1, equal=0.03, allowed=allowed, predict=predict)
-        while (not self.trials or time.monotonic() - self.begun < _SEARCH_SHARE * self.budget) and (block := search.ask()):
-            search.tell(block, [self._cost(plan_at(at)) for at in block])
+        at_plan = {tuple(sorted(plan_at(at).items())): at for at in itertools.product(*(range(n) for _, n, _, _ in knobs)) if allowed(at)}
+        self._recall(search, before, lambda plan: at_plan.get(tuple(sorted(plan.items()))))
+        block: Any = None
+        self.spent.on("the search")
+        while not before.is_over(self.budget) and (not self.trials or self.spent.left_s(_SEARCH_SHARE) > 0) and (block := search.ask()):
+            before.blocks.append([(plan_at(at), self._cost(plan_at(at))) for at in block])
+            search.tell(block, [cost for _, cost in before.blocks[-1]])
+            before.save(self._told_trials(), False, self.budget)
+        before.save(self._told_trials(), True, max(self.budget, before.budget_s))
         tried, best = search.tried()
         for at, outcome, _, ratio in tried:
             said = f"{ratio[0]:.2f} of the time in the search" if ratio else outcome
             if at != tried[best][0] and plan_at(at) != self.now:
                 self.rejected.append((plan_at(at), said))
         return plan_at(tried[best][0]) if tried[best][1] == "measured" else None
+
+    def _recall(self, search: Any, before: kept.Search, number: Callable[[dict], tuple | None]) -> None:
+        """Tells what an earlier search measured. A block with a plan that is not to be tried any more is measured anew."""
+        told, before.blocks = before.blocks, []
+        for block in told:
+            points = [number(plan) for plan, _ in block]
+            if not points or None in points:
+                continue
+            try:
+                search.tell(points, [cost for _, cost in block])
+            except ValueError:  # as many as can be told
+                break
+            before.blocks.append(block)
+            self.recalled += len(block)
+        plans = [plan for block in before.blocks for plan, _ in block]
+        self.trials += [Trial(**trial) for trial in before.trials if trial["plan"] in plans]
+        before.done = before.done and self.recalled > 0
+
+    def _told_trials(self) -> list[dict[str, Any]]:
+        return [vars(trial) for trial in self.trials]
 
     def _stream(self, plan: dict) -> run.Stream:
         settings = dict(self.settings, dataset=self.kept) if plan.get("cache") else self.settings
@@ -549,11 +605,16 @@ class _Task:
 
     # ---- proof ----
 
-    def _differs(self, plan: dict) -> str | None:
+    def _shown(self) -> int:
+        """Batches that are compared."""
+        return max(2, min(_SAME_MOST, _SHOWN_BYTES // max(1, self.batch_bytes)))
+
+    def _differs(self, plan: dict, most: int | None = None) -> str | None:
         """Replays the first batches of an epoch, and the last ones, through both."""
-        most = max(2, min(64, _SHOWN_BYTES // max(1, self.batch_bytes)))
+        most = most or self._shown()
         base = {"mode": "processes", "workers": 0, "depth": 2, **{name: plan[name] for name in ("batch_size",) if name in plan}}
         self.wishes.say("the same data?")
+        self.spent.on("the same data")
         seed = setting(self.config, "seed")
         pairs = [(self.settings, most)]
         tail = self._tail(most)
@@ -591,10 +652,9 @@ class _Task:
             both = pss_bytes()
             self.candidate = plan
             self.wishes.say("proof")
+            self.spent.on("the proof, with its least pairs")
             bound = max(self.bound, 1 + self.threshold) if known(self.bound) else None
-            left = max(self.budget - (time.monotonic() - self.begun), (1 - _SEARCH_SHARE) * self.budget)
-            if self.wishes.extras:  # a proof that was begun gets the time for its least pairs: without them all the rest was for nothing
-                left = max(left, 2 * _LEAST_PAIRS * pair)
+            left = max(self.spent.left_s(), 2 * _LEAST_PAIRS * pair)  # without its least pairs all the rest was for nothing
             out = confirm(base, candidate, what="data loading", plan=plan, threshold=self.threshold, budget_s=left, bound=bound, target=TARGET)
             self.judged = list(out.reasons)
             for stream, of in ((base, self.now), (candidate, plan)):

@@ -250,9 +250,9 @@ class Costs:
         }  # fmt: skip
 
 
-def instrumented(settings: dict[str, Any], batches: Iterator[list], step: Callable | None, seconds: float = _PASS_S) -> Costs:
-    """Three batches or more, made by this process. The first counts only where no other comes: what is loaded once with it, from a cold disk
-    (13 s were seen), is no cost of a batch."""
+def instrumented(settings: dict[str, Any], batches: Iterator[list], step: Callable | None, seconds: float = _PASS_S, most_s: float = math.inf) -> Costs:
+    """Three batches or more, made by this process; fewer where they take longer than `most_s`. The first counts only where no other comes: what is
+    loaded once with it, from a cold disk (13 s were seen), is no cost of a batch."""
     costs, dataset, first = Costs(), shallow(settings["dataset"]), True
     timed = []
     for name in ("transform", "target_transform", "transforms"):
@@ -278,7 +278,8 @@ def instrumented(settings: dict[str, Any], batches: Iterator[list], step: Callab
             costs.add("step", time.perf_counter() - wall, time.process_time() - cpu)
         costs.batches += 1
         costs.bytes = max(costs.bytes, size_of(costs.batch))
-        if costs.batches >= _LEAST_BATCHES and time.perf_counter() - begun >= seconds:
+        took = time.perf_counter() - begun
+        if (costs.batches >= _LEAST_BATCHES and took >= seconds) or took >= most_s:
             break
     return costs
 

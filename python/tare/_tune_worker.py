@@ -163,6 +163,7 @@ def answer(task: data._Task, found: Tuned | None, size: int) -> dict[str, Any]:
         "left": task.left,
         "to_try": task.to_try,
         "measurements": task.runs,
+        "recalled": task.recalled,
         "apply": how_to(task.candidate) if proved and task.candidate else None,
         "interrupted": found is None,
     }
@@ -198,6 +199,7 @@ def tuned(asked: dict[str, Any], talk: Talk) -> dict[str, Any]:
     wishes = data.Wishes(
         latency=tuple(asked["latency"]) if asked["latency"] else None, memory=asked["memory"], batches=tuple(asked["batches"]),
         only=tuple(asked["only"]) if asked["only"] else None, extras=True, explain=asked["explain"], say=talk.say,
+        place=asked["place"], recalls=asked["recalls"], keeps=asked["place"] is not None,
     )  # fmt: skip
     settings, now = data._as_it_is(loader)
     size = settings.get("batch_size") or 1

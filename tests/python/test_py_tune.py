@@ -147,6 +147,19 @@ def test_the_budget_ends_it(clock):
     assert tare.confirm(clock.work(10), clock.work(5), budget_s=1).verdict == "over_budget"
 
 
+def test_a_budget_that_was_not_kept_is_said(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(_tune.time, "monotonic", lambda: now[0])
+    spent = _tune.Spent(10)
+    for what, seconds in (("looking", 2), ("the search", 6), ("looking", 1), ("the proof", 2)):
+        spent.on(what)
+        now[0] += seconds
+    assert spent.said() is None and spent.took_s() == 11 and spent.left_s() == -1 and spent.left_s(2) == 9  # within a tenth
+    now[0] += 1
+    assert spent.said() == "took 12.0 s of a budget of 10 s: looking 3.0 s, the search 6.0 s, the proof 3.0 s"
+    assert _tune.Spent(None).said() is None
+
+
 def test_documents_have_null_for_unknown_and_undo_is_once():
     undone = []
     tuned = _tune.Tuned("loading", {"workers": 2}, "refused", reasons=["unseeded"], applied=True, _undo=lambda: undone.append(1))

@@ -77,6 +77,73 @@ def test_old_files_go_and_no_place_is_no_failure(place, monkeypatch):
     kept.keep("new", PLAN, 1.0)
 
 
+TRIAL = {"plan": dict(PLAN, cache="memory"), "times": [1, 2], "wall_s": 0.5, "cpu_s": 0.25, "memory": None, "failure": None}
+
+
+def test_a_search_comes_back_and_what_is_damaged_does_not(place, caplog):
+    first = kept.Search("a program", str(place), True, True)
+    assert not first.blocks and not first.is_over(1)
+    first.blocks.append([(PLAN, 0.5), (dict(PLAN, workers=0), ("over", 0.25)), (TRIAL["plan"], None)])
+    first.save([TRIAL], False, 20)
+    second = kept.Search("a program", str(place), True, True)
+    assert second.blocks == first.blocks and second.trials == [TRIAL] and not second.is_over(1) and second.day
+    second.save([TRIAL], True, 20)
+    over = kept.Search("a program", str(place), True, True)
+    assert over.is_over(20) and not over.is_over(21) and not kept.Search("a program", str(place), False, True).blocks
+    (path,) = place.iterdir()
+    whole, good = path.read_bytes(), json.loads(path.read_bytes())
+    bad = [whole[:at] for at in range(0, len(whole) - 1, 11)] + [b"[" * 60000, b"null"]
+    changes = [
+        {"schema": kept.SCHEMA}, {"mark": "b"}, {"at": 1}, {"done": 1}, {"budget_s": 20}, {"blocks": {}}, {"blocks": [3]}, {"blocks": [[[PLAN]]]}, {"blocks": [[[PLAN, 0.0]]]},
+        {"blocks": [[[PLAN, ["under", 1.0]]]]}, {"blocks": [[[PLAN, "1"]]]}, {"blocks": [[[dict(PLAN, more=1), 1.0]]]}, {"blocks": [[[dict(PLAN, workers=True), 1.0]]]},
+        {"blocks": [[[{"mode": "ring"}, 1.0]]]}, {"trials": None}, {"trials": [{}]}, {"trials": [dict(TRIAL, times=[-1])]}, {"trials": [dict(TRIAL, wall_s=-1.0)]},
+        {"trials": [dict(TRIAL, memory="x")]}, {"trials": [dict(TRIAL, failure=7)]},
+    ]  # fmt: skip
+    for text in bad + [json.dumps({**good, **change}).encode() for change in changes]:
+        path.write_bytes(text)
+        caplog.clear()
+        assert not kept.Search("a program", str(place), True, True).blocks, text
+        assert "is ignored" in caplog.text, text
+    first.forget()
+    assert not list(place.iterdir())
+    first.forget()
+    off = kept.Search("a program", str(place), True, False)
+    off.save([TRIAL], True, 1)
+    assert not list(place.iterdir())
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="no torch (make deps)")
+def test_a_search_that_ended_early_goes_on(place, monkeypatch):
+    """It is ended by a data set that gives up; the next one is told what was measured, and measures only the rest."""
+    measured, cost = [], data._Task._cost
+
+    def task(left):
+        def stops(self, plan):
+            measured.append(plan)
+            if len(measured) > left:
+                raise KeyboardInterrupt
+            return cost(self, plan)
+
+        monkeypatch.setattr(data._Task, "_cost", stops)
+        monkeypatch.setattr(data._Task, "_proved", lambda self, plan, pipe: self.refused("not looked at"))
+        settings, now = data._as_it_is(torch.utils.data.DataLoader(Waits(400), batch_size=4))
+        return data._Task(tare.DataOptimizationConfig(budget_s=600, timeout_s=300), settings, now, None, "order", "queue")
+
+    import torch
+
+    first = task(8)
+    with pytest.raises(KeyboardInterrupt):
+        first.run()
+    (path,) = place.iterdir()
+    told = [tuple(plan.items()) for block in json.loads(path.read_bytes())["blocks"] for plan, _ in block]
+    assert 0 < len(told) < 9 and all(trial.times for trial in first.trials[:1])
+    del measured[:]
+    second = task(1000)
+    found = second.run()
+    assert second.recalled == len(told) and second.trials[0].plan == second.now and len(measured) == second.runs
+    assert any("from an earlier search" in why for why in found.reasons), found.reasons
+
+
 class Rows:
     def __init__(self, n=64, transform=None):
         self.n, self.transform = n, transform

@@ -6,6 +6,7 @@ import glob
 import importlib.util
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -181,6 +182,29 @@ def test_an_interrupt_gives_what_there_is_and_leaves_nothing(tune):
     assert not [pid for pid in seen if os.path.exists(f"/proc/{pid}")]
     assert not {name for name in set(os.listdir("/dev/shm")) - before if name.startswith("torch_")}
     assert kept(tune.folder)["config"]["interrupted"] is True
+
+
+@needs_torch
+def test_a_search_that_is_killed_goes_on(tune):
+    words = ("py:train.py:endless", "--step", "py:train.py:step", "--only", "workers,prefetch")
+    child = tune(*words, "--budget", "1h", wait=False)
+    seen, end = set(), time.monotonic() + 200
+    while not glob.glob(str(tune.folder / "tare-results/*.search")) and child.poll() is None and time.monotonic() < end:
+        seen |= set(_tune.descendants(child.pid))
+        time.sleep(0.01)
+    child.kill()
+    child.communicate(timeout=100)
+    while any(os.path.exists(f"/proc/{pid}") for pid in seen) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not [pid for pid in seen if os.path.exists(f"/proc/{pid}")]
+    (left,) = glob.glob(str(tune.folder / "tare-results/*.search"))
+    before = json.load(open(left))
+    done = tune(*words, "--budget", "2s")
+    assert done.returncode == 0, done.stderr
+    found = re.search(r"in ([0-9]+) measurements; ([0-9]+) more are from an earlier search", done.stdout)
+    assert found and int(found[2]) == sum(map(len, before["blocks"])), done.stdout
+    again = tune(*words, "--budget", "2s", "--no-resume")
+    assert again.returncode == 0 and "earlier search" not in again.stdout, again.stdout
 
 
 # ---- the parts ----

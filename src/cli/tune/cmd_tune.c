@@ -39,6 +39,7 @@ static int tune_model_file(struct cli *cli, const struct tune_args *a, struct ru
     struct tune_bound bound;
     struct tuning t = {.cli = cli, .plan = &plan, .run = run, .bar = PROGRESS_INIT(cli)};
     struct run_map params;
+    t.began_ns = clock_raw_ns();
     int rc = tune_look(cli, a, run);
     if (rc) return rc;
     tune_bound_find(&bound, run);
@@ -48,7 +49,7 @@ static int tune_model_file(struct cli *cli, const struct tune_args *a, struct ru
     if (s == TARE_OK) s = tune_begin(&t, &bound);
     if (s == TARE_OK && !a->explain) rc = tune_precision(cli, &plan);
     bool bound_alone = a->explain || is_hopeless(&plan, &bound);
-    t.began_ns = clock_raw_ns();
+    t.looked_ns = clock_raw_ns();
     if (s == TARE_OK && !rc && !bound_alone) s = measure_all(&t);
     progress_end(&t.bar);
     if (s < 0)

@@ -38,6 +38,14 @@ static struct known_f64 number_of(struct reading *r, const json_t *from, const c
     return known_f64(x);
 }
 
+static size_t count_of(struct reading *r, const json_t *from, const char *key)
+{
+    struct known_f64 n = number_of(r, from, key);
+    if (n.known && n.v <= 1e6) return (size_t)n.v;
+    refuse(r, key);
+    return 0;
+}
+
 static bool yes(struct reading *r, const json_t *from, const char *key)
 {
     const json_t *v = json_object_get(from, key);
@@ -207,14 +215,13 @@ tare_status loader_answer_read(struct loader_answer *out, struct arena *a, const
     out->left = texts_of(&r, root, "left");
     out->to_try = texts_of(&r, root, "to_try");
     out->refusal = text_of(&r, root, "refusal", false);
-    struct known_f64 count = number_of(&r, root, "measurements");
-    if (!count.known || count.v > 1e6) refuse(&r, "measurements");
+    out->measurements = count_of(&r, root, "measurements");
+    out->recalled = count_of(&r, root, "recalled");
     out->apply = text_of(&r, root, "apply", false);
     out->interrupted = yes(&r, root, "interrupted");
     const json_t *proof = json_object_get(root, "proof");
     if (json_is_object(proof)) read_proof(&r, proof, out);
     json_decref(root);
-    if (!r.key) out->measurements = (size_t)count.v;
     if (a->failed) return error_nomem(err, "an answer");
     if (!r.key) return TARE_OK;
     return error_set(err, TARE_FORMAT, "what the Python process told: %s is not what it should be", r.key);

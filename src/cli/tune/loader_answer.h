@@ -31,8 +31,8 @@ struct loader_answer {
     struct run_map stages_ms;    /* of a sample */
     struct loader_trial *trials; /* the first is what is used today */
     size_t n, best;
-    size_t measurements;
-    const char *refusal; /* why it is left, whatever the pairs say; NULL: they decide */
+    size_t measurements, recalled; /* of this search, of an earlier one */
+    const char *refusal;           /* why it is left, whatever the pairs say; NULL: they decide */
     bool has_proof;
     struct confirm_result proof;
     struct loader_texts notes, left, to_try;

@@ -7,6 +7,7 @@
 #include "cli/compare/shell_words.h"
 #include "cli/html_out.h"
 #include "cli/tune/tune_args.h"
+#include "core/clock.h"
 #include "core/fmt.h"
 
 /* ---- the document ---- */
@@ -31,7 +32,7 @@ tare_status tune_begin(struct tuning *t, const struct tune_bound *bound)
     return run->arena.failed ? error_nomem(&t->cli->error, "the document") : TARE_OK;
 }
 
-static tare_status record_trials(struct tuning *t)
+tare_status tune_record_trials(struct tuning *t)
 {
     tare_status s = TARE_OK;
     for (size_t i = 0; s == TARE_OK && i < t->trials.n; i++) {
@@ -71,6 +72,22 @@ static void find_refused(struct tuning *t)
     if (f)
         f->title = arena_printf(a, "%s of %zu over a limit; %s: %s", show_count(over, "configuration").s,
                                 t->trials.n, first_over->name, first_over->over);
+}
+
+/* A budget is kept within a tenth; where it is not, by how much and for what. A loader's process says it itself. */
+static void find_overrun(struct tuning *t)
+{
+    uint64_t now = clock_raw_ns(), all = (uint64_t)t->plan->args->budget.ns;
+    uint64_t proof = t->proof_ns ? t->proof_ns : now;
+    if (!t->looked_ns || (double)(now - t->began_ns) <= 1.1 * (double)all) return;
+    struct run_finding *f = run_add_finding(t->run, "tune.noted", "info");
+    if (f)
+        f->title = arena_printf(
+            &t->run->arena, "took %s of a budget of %s: looking %s, the search %s, the proof %s%s",
+            show_time((double)(now - t->began_ns)).s, show_time((double)all).s,
+            show_time((double)(t->looked_ns - t->began_ns)).s, show_time((double)(proof - t->looked_ns)).s,
+            show_time((double)(now - proof)).s,
+            t->proof_ns ? "; a proof that was begun gets its least pairs" : "");
 }
 
 static void find_left(struct tuning *t)
@@ -299,6 +316,7 @@ static int answer(struct tuning *t, const struct tune_bound *bound, bool changed
     struct run_report r = {runs, 1};
     bool replaced = false;
     tare_status s = a->no_save ? TARE_OK : output_keep(cli, &a->history, t->run, a->json);
+    if (s == TARE_OK) tune_part_remove(t);
     for (size_t i = 0; i < RUN_FORMATS && s == TARE_OK; i++) {
         if (!a->also[i]) continue;
         replaced = replaced || output_is_answer(a->also[i]);
@@ -317,9 +335,10 @@ static int answer(struct tuning *t, const struct tune_bound *bound, bool changed
 int tune_conclude(struct tuning *t, const struct tune_bound *bound)
 {
     bool changed = false;
-    tare_status s = record_trials(t);
+    tare_status s = tune_record_trials(t);
     find_refused(t);
     find_left(t);
+    find_overrun(t);
     if (s == TARE_OK && !t->nothing_fits) s = recommend_found(t, &changed);
     if (s == TARE_OK && interrupted) run_map_bool(&t->run->arena, &t->run->config, "interrupted", true);
     size_t used = changed || t->nothing_fits ? t->best : 0;

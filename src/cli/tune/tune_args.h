@@ -166,10 +166,12 @@ struct tuning {
     struct tune_plan *plan;
     struct run *run;               /* the document, begun with what is used today */
     const struct run_map *params;  /* of what is used today */
+    const char *key;               /* of the search: tune_key() */
     VEC(struct tune_trial) trials; /* the first is what is used today; never moves */
     struct run_map blocks;         /* told to the search: for the next one to resume */
     struct progress bar;
     uint64_t began_ns, slice_ns, least_runs;
+    uint64_t looked_ns, proof_ns; /* when looking ended and the proof began; 0: it did not */
     size_t measurements, recalled;
     bool done; /* nothing is left to ask */
     /* found: numbers of trials */
@@ -190,8 +192,12 @@ bool tune_is_slow(const struct tuning *t); /* runs take so long that each counts
 double tune_units(const struct tuning *t, const struct tune_trial *trial);
 bool tune_over_limit(struct tuning *t, struct tune_trial *trial, tare_error *err);
 tare_status tune_search(struct tuning *t);
+/* What the least pairs of a candidate would take: ns. */
+double tune_proof_ns(const struct tuning *t, size_t candidate);
 /* The best against what is used today, in pairs. */
 tare_status tune_confirm(struct tuning *t);
+/* The document is kept: what was left for a search that is killed goes. */
+void tune_part_remove(const struct tuning *t);
 /* More runs of both, so that limits can be judged. */
 tare_status tune_measure_again(struct tuning *t);
 void tuning_release(struct tuning *t);
@@ -205,6 +211,8 @@ int tune_loader(struct cli *cli, const struct tune_args *a, struct run *run);
 
 /* `run` becomes the document of a search. */
 tare_status tune_begin(struct tuning *t, const struct tune_bound *bound);
+/* What was measured of each configuration, as cases of the document. */
+tare_status tune_record_trials(struct tuning *t);
 /* Judge, keep and show what was found: the exit code. */
 int tune_conclude(struct tuning *t, const struct tune_bound *bound);
 /* The bound alone: with --explain, and where it leaves nothing to gain. */

@@ -80,64 +80,77 @@ static tare_status judge(struct confirming *k, const struct pair_set *set, const
     return s;
 }
 
+static uint64_t budget_left(const struct tuning *t)
+{
+    uint64_t spent = clock_raw_ns() - t->began_ns, all = (uint64_t)t->plan->args->budget.ns;
+    return spent < all ? all - spent : 0;
+}
+
+/* The first look is after the least pairs; beyond them the budget holds. */
 static tare_status look(void *ctx, const struct pair_set *set, struct ab_advice *out, tare_error *err)
 {
     struct confirming *k = ctx;
     tare_status s = judge(k, set, &k->rule, err);
     if (s < 0) return s;
-    *out = (struct ab_advice){k->t->proof.next == 0, k->t->proof.next, NAN};
+    *out = (struct ab_advice){k->t->proof.next == 0 || !budget_left(k->t), k->t->proof.next, NAN};
     return TARE_OK;
 }
 
-static double both_ns(const struct tuning *t)
+static double both_ns(const struct tuning *t, size_t candidate)
 {
-    return t->trials.items[0].member.median_ns + t->trials.items[t->best].member.median_ns;
+    return t->trials.items[0].member.median_ns + t->trials.items[candidate].member.median_ns;
 }
 
-static uint64_t repeats_of(const struct tuning *t)
+static uint64_t repeats_of(const struct tuning *t, size_t candidate)
 {
-    double both = both_ns(t), n = both > 0 ? ceil((double)PAIR_NS / both) : 1;
+    double both = both_ns(t, candidate), n = both > 0 ? ceil((double)PAIR_NS / both) : 1;
     return n > 1 ? (uint64_t)n : 1;
 }
 
-static double launch_ns(const struct tuning *t)
+static double launch_ns(const struct tuning *t, size_t candidate)
 {
-    const struct ab_member *a = &t->trials.items[0].member, *b = &t->trials.items[t->best].member;
-    return (double)ab_member_load_ns(a) + (double)ab_member_load_ns(b) + tune_warm_ns(both_ns(t)) +
+    const struct ab_member *a = &t->trials.items[0].member, *b = &t->trials.items[candidate].member;
+    return (double)ab_member_load_ns(a) + (double)ab_member_load_ns(b) + tune_warm_ns(both_ns(t, candidate)) +
            (double)LAUNCH_NS;
 }
 
-static bool is_single(const struct tuning *t)
+static bool is_single(const struct tuning *t, size_t candidate)
 {
-    return tune_is_slow(t) || launch_ns(t) < SINGLE_NS;
+    return tune_is_slow(t) || launch_ns(t, candidate) < SINGLE_NS;
 }
 
-/* What is left of the budget; a proof that was begun is given the time for its least launches in any case, because
- * without them all the rest was for nothing. */
-static uint64_t time_left(const struct tuning *t, uint64_t repeats, size_t least)
+double tune_proof_ns(const struct tuning *t, size_t candidate)
 {
-    uint64_t spent = clock_raw_ns() - t->began_ns, all = (uint64_t)t->plan->args->budget.ns;
-    double pair = both_ns(t) * (double)repeats;
-    double need = LAUNCHES * ((PAIRS_EACH + 1) * pair + launch_ns(t)); /* one more finds cold caches */
-    if (is_single(t)) need = (double)(least + 1) * (pair + launch_ns(t));
-    uint64_t left = spent < all ? all - spent : 0;
-    return isfinite(need) && need > (double)left ? (uint64_t)need : left;
+    struct confirm_rule rule = CONFIRM_RULE_INIT;
+    double pair = both_ns(t, candidate) * (double)repeats_of(t, candidate), launch = launch_ns(t, candidate);
+    double need = LAUNCHES * ((PAIRS_EACH + 1) * pair + launch); /* one more finds cold caches */
+    if (is_single(t, candidate)) need = (double)(rule.least + 1) * (pair + launch);
+    return isfinite(need) ? need : 0;
+}
+
+/* A proof that was begun is given the time for its least launches in any case, also on a machine that became twice as
+ * slow, because without them all the rest was for nothing; look() ends it when it has them. */
+static uint64_t time_left(const struct tuning *t)
+{
+    uint64_t left = budget_left(t), need = 2 * (uint64_t)tune_proof_ns(t, t->best);
+    return need > left ? need : left;
 }
 
 /* What the budget cut short is judged by what there is, as the last look. */
 static tare_status run_pairs(struct confirming *k, struct ab_lane *const *lane, tare_error *err)
 {
     struct tuning *t = k->t;
-    struct pair_set set = {.repeats = repeats_of(t)};
+    bool single = is_single(t, t->best);
+    struct pair_set set = {.repeats = repeats_of(t, t->best)};
     struct ab_outcome out;
     struct ab_plan plan = {.lane = {lane[PAIR_A], lane[PAIR_B]},
                            .name = "proof",
-                           .budget_ns = time_left(t, set.repeats, k->rule.least),
-                           .per_launch = is_single(t) ? 1 : 0,
+                           .budget_ns = time_left(t),
+                           .per_launch = single ? 1 : 0,
                            .retake = true,
                            .seed = t->plan->args->seed,
                            .max_pairs = k->rule.most,
-                           .look = {look, k, k->rule.least, is_single(t) ? k->rule.least : LAUNCHES},
+                           .look = {look, k, k->rule.least, single ? k->rule.least : LAUNCHES},
                            .interrupted = &interrupted,
                            .progress = {progress_at, &t->bar}};
     tare_status s = ab_run(&plan, &set, &out, err);
@@ -167,7 +180,8 @@ tare_status tune_confirm(struct tuning *t)
     tare_status s = TARE_OK;
     bool per_unit = t->plan->args->objective != OBJECTIVE_LATENCY;
     k.rule.threshold = t->plan->args->min_gain;
-    if (!is_single(t)) {
+    t->proof_ns = clock_raw_ns();
+    if (!is_single(t, t->best)) {
         k.rule.least = (size_t)LAUNCHES * PAIRS_EACH;
         k.rule.most = PAIRS_MOST;
     }

@@ -70,6 +70,8 @@ static tare_status write_wishes(const struct tune_args *a, struct buf *out, tare
     json_kv_double(&j, "min_gain", a->min_gain);
     json_kv_int(&j, "seed", (int64_t)(a->seed & INT32_MAX));
     json_kv_bool(&j, "explain", a->explain);
+    json_kv_string(&j, "place", a->no_save ? NULL : a->history.output_dir); /* of a search that is not over */
+    json_kv_bool(&j, "recalls", !a->no_resume);
     put_limits(&j, a);
     json_key(&j, "batches");
     put_batches(&j, &asked);
@@ -209,6 +211,7 @@ static tare_status take(struct tuning *t, const struct loader_answer *of, tare_e
                              : "interrupted: nothing was measured");
     t->best = of->best;
     t->measurements = of->measurements;
+    t->recalled = of->recalled;
     t->has_proof = of->has_proof;
     t->proof = of->proof;
     t->nothing_fits = t->trials.items[t->best].over != NULL;

@@ -102,14 +102,13 @@ static struct opt *add_rows(struct tune_args *a, struct opt *to)
         OPT_DOUBLE(0, "min-gain", &a->min_gain, 0.001, 10, "a smaller gain is not worth a change (share)"),
         OPT_FLAG(0, "explain", &a->explain, "the bound alone: what could be gained at most; no search"),
         OPT_GROUP("Searching"),
-        OPT_TIME_IN('B', "budget", &a->budget, 1000000000, INT64_MAX / 4, "time for the search and the proof"),
+        OPT_TIME_IN('B', "budget", &a->budget, 1000000000, INT64_MAX / 4, "time for looking, the search and the proof"),
         OPT_CALLBACK(0, "only", parse_only, &a->only, "<setting,..>",
                  "vary these alone: batch, threads, precision, provider, io, execution, optimization, arena, pattern; "
                  "of a loader: workers, prefetch, mode, cache, pinning, batch"),
         OPT_UINT_IN(0, "max-batch", &a->max_batch, 1, 1 << 20, "the largest batch to try", .only_for = KIND_MODEL),
         OPT_UINT(0, "seed", &a->seed, "of the search and the order of measurements"),
-        OPT_FLAG(0, "no-resume", &a->no_resume, "measure anew what an earlier search in --output-dir measured",
-                 .only_for = KIND_MODEL),
+        OPT_FLAG(0, "no-resume", &a->no_resume, "measure anew what an earlier search in --output-dir measured"),
         OPT_GROUP("The loader"),
         OPT_STRING(0, "step", &a->step, "<py:..:step>",
                  "what is done with each batch: step(batch), called some hundred times; the gain is then that of the "

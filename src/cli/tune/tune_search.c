@@ -7,11 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "analyze/tune/told.h"
 #include "cli/tune/tune_args.h"
 #include "core/clock.h"
+#include "core/file.h"
 #include "core/fmt.h"
+#include "core/map.h"
 #include "core/mem.h"
 #include "core/stats.h"
 #include "probe/procstat.h"
@@ -225,6 +228,57 @@ static tare_status recall(struct tuning *t, const struct run *old, struct tune_s
     return s;
 }
 
+/* ---- what there is so far, for the next search if this one is killed ---- */
+
+static void record_search(struct tuning *t)
+{
+    struct arena *a = &t->run->arena;
+    struct run_map m = {0};
+    run_map_text(a, &m, "key", t->key);
+    run_map_bool(a, &m, "done", t->done);
+    run_map_int(a, &m, "measurements", (int64_t)t->measurements);
+    run_map_int(a, &m, "recalled", (int64_t)t->recalled);
+    run_map_set(a, &m, "blocks", (struct run_value){.kind = RUN_LIST, .items = t->blocks});
+    run_map_set(a, &t->run->config, "tune", (struct run_value){.kind = RUN_MAP, .items = m});
+}
+
+/* A search of the same key has the same one, which find_earlier() finds. False: there is none. */
+static bool part_path(const struct tuning *t, char *path, size_t size)
+{
+    const struct tune_args *a = t->plan->args;
+    if (a->no_save || !t->key) return false;
+    int n = snprintf(path, size, "%s/tune_%016llx.part.json", a->history.output_dir,
+                     (unsigned long long)map_hash(0, t->key, strlen(t->key)));
+    return n > 0 && (size_t)n < size;
+}
+
+/* A document like the one at the end, in memory of its own. Where it cannot be written, the search goes on: then it
+ * cannot be resumed if it is killed, and the end will tell what is wrong with the folder. */
+static void keep_part(struct tuning *t)
+{
+    char path[4096];
+    struct run part = *t->run, *whole = t->run;
+    struct buf text = BUF_INIT;
+    if (!part_path(t, path, sizeof path) || file_make_folders(t->plan->args->history.output_dir, NULL) < 0)
+        return;
+    part.arena = (struct arena)ARENA_INIT;
+    memset(&part.cases, 0, sizeof part.cases);
+    t->run = &part;
+    record_search(t);
+    if (tune_record_trials(t) == TARE_OK && run_write(&part, &text, NULL) == TARE_OK)
+        file_write_atomic(path, text.data, text.len, 0, NULL);
+    t->run = whole;
+    t->cli->error = (tare_error)TARE_ERROR_INIT;
+    buf_release(&text);
+    arena_release(&part.arena);
+}
+
+void tune_part_remove(const struct tuning *t)
+{
+    char path[4096];
+    if (part_path(t, path, sizeof path)) unlink(path);
+}
+
 /* ---- measuring ---- */
 
 /* All at once only where memory has room for them beside each other with ease. */
@@ -291,6 +345,7 @@ static tare_status measure_block(struct tuning *t, const struct tune_block *bloc
     }
     s = tune_search_tell(search, block, answers, &t->cli->error);
     if (s == TARE_OK) remember(t, block, answers);
+    if (s == TARE_OK) keep_part(t);
     return s;
 }
 
@@ -307,9 +362,21 @@ static size_t most_measurements(const struct tuning *t, uint64_t spent_ns)
     return n < TUNE_MEASURED_MAX ? (size_t)n : TUNE_MEASURED_MAX;
 }
 
+/* The cheapest so far; 0: what is used today. */
+static size_t leader(const struct tuning *t)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < t->trials.n; i++)
+        if (!t->trials.items[i].over && cost_of(t, &t->trials.items[i]) < cost_of(t, &t->trials.items[best]))
+            best = i;
+    return best;
+}
+
+/* The share of the search is spent, or the proof of the best so far would have to begin. */
 static bool time_is_over(const struct tuning *t)
 {
-    return (double)(clock_raw_ns() - t->began_ns) > SEARCH_SHARE * 1.1 * (double)t->plan->args->budget.ns;
+    double all = (double)t->plan->args->budget.ns, spent = (double)(clock_raw_ns() - t->began_ns);
+    return spent > fmin(SEARCH_SHARE * 1.1 * all, all - tune_proof_ns(t, leader(t)));
 }
 
 static tare_status ask_and_measure(struct tuning *t, struct tune_search *search)
@@ -386,18 +453,6 @@ static tare_status simplify(struct tuning *t, struct tune_search *search)
     return TARE_OK;
 }
 
-static void record_search(struct tuning *t, const char *key)
-{
-    struct arena *a = &t->run->arena;
-    struct run_map m = {0};
-    run_map_text(a, &m, "key", key);
-    run_map_bool(a, &m, "done", t->done);
-    run_map_int(a, &m, "measurements", (int64_t)t->measurements);
-    run_map_int(a, &m, "recalled", (int64_t)t->recalled);
-    run_map_set(a, &m, "blocks", (struct run_value){.kind = RUN_LIST, .items = t->blocks});
-    run_map_set(a, &t->run->config, "tune", (struct run_value){.kind = RUN_MAP, .items = m});
-}
-
 tare_status tune_search(struct tuning *t)
 {
     struct tune_search *search = NULL;
@@ -407,11 +462,11 @@ tare_status tune_search(struct tuning *t)
     t->slice_ns = want > SLICE_LEAST_NS ? want : SLICE_LEAST_NS;
     t->plan->run_most_ns = fmax(1e9, RUN_SHARE * SEARCH_SHARE * (double)t->plan->args->budget.ns);
     const struct tune_args *a = t->plan->args;
-    const char *key = tune_key(t->plan, t->run);
     struct run old = {0};
-    bool earlier = key && !a->no_resume && find_earlier(a->history.output_dir, key, &old);
-    tare_status s = key ? vec_reserve(&t->trials, (size_t)TUNE_MEASURED_MAX + TUNE_BLOCK_MAX, err)
-                        : error_nomem(err, "a key");
+    t->key = tune_key(t->plan, t->run);
+    bool earlier = t->key && !a->no_resume && find_earlier(a->history.output_dir, t->key, &old);
+    tare_status s = t->key ? vec_reserve(&t->trials, (size_t)TUNE_MEASURED_MAX + TUNE_BLOCK_MAX, err)
+                           : error_nomem(err, "a key");
     if (s == TARE_OK && trial_of(t, &t->plan->space.base, err) == SIZE_MAX) s = TARE_NOMEM;
     if (s == TARE_OK) s = begin(t, earlier ? &old : NULL, &search);
     if (s == TARE_OK) s = search_on(t, search);
@@ -420,7 +475,7 @@ tare_status tune_search(struct tuning *t)
     if (s == TARE_OK) s = simplify(t, search);
     tune_search_free(search);
     run_release(&old);
-    record_search(t, key);
+    record_search(t);
     return s;
 }
 

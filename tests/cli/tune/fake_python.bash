@@ -22,7 +22,7 @@ import json, sys
 times = [4000000 + 1000 * (i % 7) for i in range(200)]
 trial = lambda name, workers, ns, memory: {"name": name, "params": {"batch": 8, "workers": workers}, "units": 8, "memory": memory,
     "times_ns": [ns * t // 4000000 for t in times], "cpu_share": 0.5, "failure": None}
-said = {"bound": 7.5, "bound_why": None, "by_what": "workers: more of them help", "stages_ms": {"fetch": 4.0, "step": 0.5}, "measurements": 12, "best": 1,
+said = {"bound": 7.5, "bound_why": None, "by_what": "workers: more of them help", "stages_ms": {"fetch": 4.0, "step": 0.5}, "measurements": 12, "recalled": 0, "best": 1,
     "tried": [trial("batch=8,workers=0", 0, 36000000, 100 << 20), trial("batch=8,workers=4,processes,prefetch=2", 4, 9000000, 300 << 20)],
     "proof": {"gain": [4.0, 3.8, 4.2], "cpu": [1.0, 0.9, 1.1], "pairs": 8, "uses_more_cpu": False, "verdict": "confirmed"},
     "refusal": None, "notes": [], "left": ["pinning: there is no GPU to copy to"], "to_try": ["workers", "prefetch"], "interrupted": False,
