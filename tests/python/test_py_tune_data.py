@@ -731,4 +731,4 @@ tare.DataLoadingOptimizer().optimize_dataloader(Waits(), batch_size=4)
     while any(os.path.exists(f"/proc/{pid}") for pid in seen) and time.monotonic() < end:
         time.sleep(0.05)
     assert seen and not [pid for pid in seen if os.path.exists(f"/proc/{pid}")]
-    assert not {name for name in set(os.listdir("/dev/shm")) - before if name.startswith(f"torch_{child.pid}")}
+    assert not {name for name in set(os.listdir("/dev/shm")) - before if name.startswith(tuple(f"torch_{pid}_" for pid in (child.pid, *seen)))}
