@@ -2,6 +2,7 @@
  * test_store.c - the conformance suite of the history: what every backend must do, as functions of its ops;
  * then what only a file can go wrong with. The backends are in store_fixture.h. */
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -1000,6 +1002,15 @@ CONFORMS(tokens)
 CONFORMS(the_audit_is_added_to)
 CONFORMS(projects)
 
+/* Modes of files hold for root, too, once it may not pass over them: the tree may lie where only root can enter, so it
+ * becomes nobody else. */
+static void obey_modes(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {{0}};
+    if (syscall(SYS_capset, &head, none) < 0) _exit(3);
+}
+
 static void check_read_only_file(void)
 {
     tare_error err = TARE_ERROR_INIT;
@@ -1010,10 +1021,9 @@ static void check_read_only_file(void)
     if (child == 0) {
         char deep[300];
         snprintf(deep, sizeof deep, "%s/deep", home);
-        chmod(home, 0755);
         chmod(deep, 0555);
         chmod(path, 0444);
-        if (geteuid() == 0 && setuid(65534) < 0) _exit(0);
+        obey_modes();
         if (read_all_of(&err) != TARE_OK) _exit(2);
         struct store_options o = {.wait_ms = 50};
         make_run(&r, 2, "minilm", 1e6);
