@@ -394,7 +394,7 @@ check-format:
 	@tools/format --check
 
 # ---- demo, bench ---------------------------------------------------------------------------------
-.PHONY: demo bench
+.PHONY: demo bench pictures
 generate: ## rewrite what is made from the lists of fields: schemas, types of the page, tables of docs/run-document.md
 	$(Q)tools/generate-documents
 
@@ -402,6 +402,10 @@ demo: ## from nothing to a first report: installs, builds, weighs a model, trace
 	@tools/deps --quiet
 	@$(MAKE) --no-print-directory all
 	@tools/demo $(O)
+
+pictures: ## the pictures of README, anew, of what `make demo` measured (node, chromium)
+	@$(O)/tare report $(O)/demo/transformer.tare --html $(O)/demo/transformer.html
+	@node tools/pictures.mjs $(O)/demo/report.html $(O)/demo/transformer.html docs/pictures
 
 bench: all benches ## our own cost against the alternatives, as ratios; T="scope_cost weigh" only these
 	@bench/run $(O) $(T)

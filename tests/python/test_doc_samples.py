@@ -44,7 +44,8 @@ def test_performance_profiler(root, package, tmp_path):
     assert [line for line in shown if line.startswith("- Memory")] == [line for line in told if line.startswith("- Memory")]
 
 
-@pytest.mark.parametrize("page, start", [("docs/python/functions.md", "[('the'"), ("README.md", "$ python -m tare functions")])
+@pytest.mark.parametrize("page, start", [("docs/python/functions.md", "[('the'"), ("README.md", "$ python -m tare functions"),
+                                         ("docs/tour.md", "$ python -m tare functions")])  # fmt: skip
 def test_functions_table(root, package, page, start):
     told = shape(run_python(package, None, root / "examples", "-m", "tare", "functions", "words.py"))
     shown = [line for line in shape(block_after(root / page, start)) if not line.startswith(("$", "... and"))]
@@ -77,10 +78,11 @@ def command(build, *words, cwd):
     return done.stdout + done.stderr
 
 
-def test_readme_tables(root, build, tmp_path):
-    """Heads of the tables of README, against reports of documents and runs that need no model."""
+@pytest.mark.parametrize("name", ["README.md", "docs/tour.md"])
+def test_tables(root, build, tmp_path, name):
+    """Heads of the tables of a page, against reports of documents and runs that need no model."""
     fixtures = root / "tests" / "cli"
-    page = root / "README.md"
+    page = root / name
     told = heads(command(build, "report", fixtures / "report" / "sweep.run.json", cwd=tmp_path))
     bench = next(line for line in block_after(page, "$ tare bench minilm.onnx --batch 1,4").splitlines() if line.startswith("batch "))
     assert " ".join(bench.split()).replace("texts/s", "samples/s") in {h.replace("texts/s", "samples/s") for h in told}, told
@@ -91,6 +93,10 @@ def test_readme_tables(root, build, tmp_path):
             assert re.search(rf"^{word}\b", watched, re.M), (line, watched)
         if line.startswith("phase "):
             assert " ".join(line.split()) in heads(watched), (line, watched)
+
+
+def test_tables_of_traces(root, build, tmp_path):
+    page = root / "docs" / "tour.md"
     trace = tmp_path / "t.tare"
     run_python(os.environ["BUILT"] + "/python/cpython-%d%d" % sys.version_info[:2], f"import tare\ntare.start({str(trace)!r})\n"
                "for i in range(50):\n  with tare.scope('a'): tare.count('tokens', 1)\ntare.stop()", tmp_path)  # fmt: skip

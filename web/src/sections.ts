@@ -8,6 +8,7 @@ import { comparison } from "./sections/comparison";
 import { curves } from "./sections/curves";
 import { distribution } from "./sections/distribution";
 import { environment } from "./sections/environment";
+import { findings } from "./sections/findings";
 import { flame } from "./sections/flame";
 import { gpu } from "./sections/gpu";
 import { headline } from "./sections/headline";
@@ -43,6 +44,7 @@ export const sections: readonly Section[] = [
   comparison,
   history,
   curves,
+  findings,
   distribution,
   memory,
   layers,

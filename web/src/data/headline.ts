@@ -32,7 +32,7 @@ function latencyTile(cases: readonly Case[]): Tile | null {
   if (!c) return null;
   const p50 = c.latency_ns!.p50!;
   return {
-    name: cases.length > 1 ? "Least median" : "Median latency",
+    name: cases.length > 1 ? "Lowest median latency" : "Median latency",
     value: duration(p50.value!),
     detail: about(range(interval(p50, duration)), c, cases.length),
   };
@@ -44,7 +44,7 @@ function throughputTile(cases: readonly Case[]): Tile | null {
   const t = c.throughput!;
   const format = rate(t.unit);
   return {
-    name: cases.length > 1 ? "Most throughput" : "Throughput",
+    name: cases.length > 1 ? "Highest throughput" : "Throughput",
     value: format(t.value!),
     detail: about(range(interval(t, format)), c, cases.length),
   };

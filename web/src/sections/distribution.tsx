@@ -73,7 +73,7 @@ function Times(props: { of: Case }) {
   return (
     <Drawing
       id="histogram"
-      title="How often each time was seen"
+      title="Latency histogram"
       summary={spreadText(c)}
       grid={() => barGrid(bars)}
       scene={scene}
@@ -103,7 +103,7 @@ function percentileSpec(c: Case): PlotSpec {
     title: "Percentiles",
     summary: `${told.join("; ")}.`,
     x: {
-      label: "share of runs that were at least as fast",
+      label: "percentile: share of runs that were at least as fast",
       format: shareText,
       values: q.share.map(nines),
       ticks: TICKS.map(nines),

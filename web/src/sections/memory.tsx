@@ -61,7 +61,7 @@ function summaryOf(rows: MemoryRow[]): string {
   const leaks = rows
     .filter((r) => r.leaks)
     .map((r) => `${shown(r.name || "the run", 60)} grows by ${interval(r.growth, bytes)} per run`);
-  const growth = rows.some((r) => r.growth) ? " No case grows from run to run beyond doubt." : "";
+  const growth = rows.some((r) => r.growth) ? " No memory growth detected." : "";
   return `${peakText(rows)}${leaks.length ? ` A leak: ${leaks.join("; ")}.` : growth}`;
 }
 

@@ -68,7 +68,7 @@ function SelfCost(props: SectionProps) {
 
 export const self: Section = {
   id: "self",
-  title: "Instrument's own cost",
+  title: "Overhead of tare",
   applies: (item: Item) => item.kind === "run" && (item.document.cases ?? []).some(hasSelf),
   Component: SelfCost,
 };
