@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * seeds_trace.c - writes the corpora of fuzz_trace and fuzz_live: small whole files of every chunk and extent type,
- * and for each way of lying a file that does. Deterministic, so that the corpora can be made again:
+ * seeds_trace.c - writes the corpora of fuzz_trace, fuzz_live and fuzz_memory: small whole files of every chunk and
+ * extent type, and for each way of lying a file that does. Deterministic, so that the corpora can be made again:
  *     cc -O2 -std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc -Itests/unit fuzz/seeds_trace.c src/core/{crc,mem,error}.c \
- *        src/trace/{fold,pack}.c -lzstd -o build/seeds && build/seeds fuzz/corpus */
+ *        src/trace/{fold,pack,memory_pack}.c -lzstd -o build/seeds && build/seeds fuzz/corpus */
 #include <zstd.h>
 
 #include "made_live.h"
+#include "trace/memory.h"
 #include "trace_fixture.h"
 
 static const char *root;
@@ -113,9 +114,38 @@ static void pauses(struct made *m)
     save_trace(m, "pauses-lie");
 }
 
+/* One record of each kind; `seq` as of a chunk of slot 1. */
+static void memory_payload(struct enc *e, uint64_t seq, uint64_t from)
+{
+    struct memory_state s = {{0}};
+    enc_uints(e, 1, seq);
+    for (int kind = 1; kind < MEMORY_KINDS; kind++) {
+        struct memory_record r = {.kind = (enum memory_kind)kind, .text = "\xe9\x01\xd8", .text_bytes = 3};
+        for (int i = 0; i < 12; i++) r.v[i] = (uint64_t)i + 1;
+        if (memory_has_time(r.kind)) r.v[0] = from + (uint64_t)kind * 100;
+        MUST(memory_pack(&s, e, &r));
+    }
+}
+
+static void memory(struct made *m)
+{
+    basics(m);
+    for (uint64_t seq = 3; seq; seq--) { /* the last one comes first, and one of them twice */
+        memory_payload(made_open(m), seq > 1 ? seq : 2, MADE_TICKS + seq * 5000);
+        made_close(m, CHUNK_MEMORY, MADE_UID);
+    }
+    rest(m);
+    save_trace(m, "memory");
+    struct enc *e = made_open(m);
+    memory_payload(e, 1, MADE_TICKS);
+    save("memory/each-kind", m->payload, (size_t)(e->p - m->payload));
+    save("memory/torn", m->payload, (size_t)(e->p - m->payload) / 2);
+}
+
 static void honest(struct made *m)
 {
     pauses(m);
+    memory(m);
     whole(m);
     save("trace/truncated", m->bytes, m->n - 70);
     save("trace/header-only", m->bytes, sizeof(struct archive_header));
@@ -224,8 +254,22 @@ static struct node *live_whole(struct made *m, uint32_t nodes)
     return n;
 }
 
+static void live_memory(struct made *m)
+{
+    made_live(m);
+    for (uint64_t i = 0; i < 3; i++) {
+        struct extent *x = made_extent(m, EXTENT_MEMORY, 400);
+        struct enc e = {(uint8_t *)(x + 1), (uint8_t *)(x + 1) + 400, false};
+        memory_payload(&e, i + 1, MADE_TICKS);
+        x->seq = i;                                                             /* the first is not in use */
+        x->spare[0] = i < 2 ? (uint64_t)(e.p - (uint8_t *)(x + 1)) : UINT64_MAX; /* and the last one lies */
+    }
+    save_live(m, "memory");
+}
+
 static void live_files(struct made *m)
 {
+    live_memory(m);
     live_whole(m, 2);
     save_live(m, "whole");
     struct node *n = live_whole(m, 2);

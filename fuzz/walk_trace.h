@@ -17,6 +17,7 @@
 #include "core/mem.h"
 #include "report/export/gpu_bars.h"
 #include "report/page/bars_json.h"
+#include "trace/memory.h"
 #include "trace/reader.h"
 
 struct walker {
@@ -107,6 +108,27 @@ static void walk_gpu(struct walker *w)
     gpu_profile_release(&p);
 }
 
+static int walk_record(void *ctx, uint32_t process, const struct memory_record *r)
+{
+    struct walker *w = ctx;
+    bool timed = memory_has_time(r->kind);
+    must(r->kind > 0 && r->kind < MEMORY_KINDS && trace_process(w->t, process) != NULL);
+    must(w->depth == 0 || timed || r->kind == MEMORY_BY || process != w->thread); /* told things come first */
+    if (process != w->thread) w->last_ns = 0;
+    must(!timed || r->v[0] >= w->last_ns);
+    if (timed) w->last_ns = r->v[0];
+    w->depth = timed;
+    w->thread = process;
+    if (r->kind == MEMORY_CODE) memory_line(r, r->CODE.number);
+    return 0;
+}
+
+static void walk_memory(struct trace *t)
+{
+    struct walker w = {.t = t, .thread = UINT32_MAX};
+    must(trace_memory(t, walk_record, &w, NULL) == TARE_OK);
+}
+
 static void walk_parts(struct walker *w)
 {
     struct trace *t = w->t;
@@ -157,6 +179,7 @@ static void walk_bytes(const uint8_t *data, size_t size)
         walk_parts(&w);
         walk_tree(w.t);
         walk_gpu(&w);
+        walk_memory(w.t);
         walk_page(w.t);
         trace_close(w.t);
     } else {

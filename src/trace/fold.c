@@ -234,6 +234,27 @@ static bool fold_events(struct fold *f, const struct extent *x)
     return f->emit(f->ctx, CHUNK_EVENTS, uid, f->packer.out, bytes);
 }
 
+/* ---- memory ---- */
+
+/* The payload as it stands, head and all, up to what is published; copied, as the program may be writing to it. If
+ * `seq` is the same afterwards, the copy is of one life of the extent. */
+static bool fold_memory(struct fold *f, const struct extent *x)
+{
+    uint64_t seq = __atomic_load_n(&x->seq, __ATOMIC_ACQUIRE);
+    uint64_t used = __atomic_load_n(&x->spare[0], __ATOMIC_ACQUIRE);
+    struct enc e;
+    if (!seq || !used) return true; /* not used yet, or its records are archived */
+    if (used > x->bytes - sizeof *x) {
+        f->damaged++;
+        return true;
+    }
+    fold_begin(f, &e);
+    enc_bytes(&e, x + 1, (size_t)used);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&x->seq, __ATOMIC_RELAXED) != seq) return true;
+    return fold_send(f, &e, CHUNK_MEMORY);
+}
+
 /* ---- all of it ---- */
 
 static bool fold_extent(struct fold *f, const struct extent *x)
@@ -242,6 +263,7 @@ static bool fold_extent(struct fold *f, const struct extent *x)
     switch (x->type) {
     case EXTENT_SITES: return fold_sites(f, x);
     case EXTENT_EVENTS: return fold_events(f, x);
+    case EXTENT_MEMORY: return fold_memory(f, x);
     case EXTENT_TREE: /* only the first extent of a slot starts with a header; the others are reached by links */
         if (!x->spare[1] || x->bytes < sizeof *x + sizeof *slot || !slot->root ||
             !__atomic_load_n(&slot->threads, __ATOMIC_ACQUIRE)) /* killed before it had a thread */

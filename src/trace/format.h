@@ -14,7 +14,7 @@
 
 #include "core/clock.h"
 
-enum { TRACE_MAJOR = 1, TRACE_MINOR = 2 };
+enum { TRACE_MAJOR = 1, TRACE_MINOR = 3 };
 
 /* ---- the archive ---- */
 
@@ -49,7 +49,9 @@ enum chunk_type {
     CHUNK_SAMPLE_MARK = 10, /* an alert, a phase, a note at a moment */
     /* since 1.2 */
     CHUNK_PAUSES = 11, /* which events of a CHUNK_EVENTS are no ends and no begins: the scope waited */
-    CHUNK_GPU = 12     /* what a GPU did, see gpu.h */
+    CHUNK_GPU = 12,    /* what a GPU did, see gpu.h */
+    /* since 1.3 */
+    CHUNK_MEMORY = 13 /* who allocated and who freed, see memory.h */
 };
 
 enum chunk_codec { CODEC_PLAIN = 0, CODEC_ZSTD = 1 };
@@ -111,13 +113,13 @@ struct live_header {
 static_assert(sizeof(struct live_header) <= LIVE_HEADER_BYTES, "live header fits its room");
 static_assert(sizeof(struct clock_pair) == 32, "trace v1: clock pair");
 
-enum extent_type { EXTENT_SITES = 1, EXTENT_TREE = 2, EXTENT_EVENTS = 3 };
+enum extent_type { EXTENT_SITES = 1, EXTENT_TREE = 2, EXTENT_EVENTS = 3, EXTENT_MEMORY = 4 };
 
 struct extent {
     uint32_t magic;
     uint16_t type, reserved;
     uint64_t bytes;  /* this header included; a multiple of LIVE_ALIGN */
-    uint32_t thread; /* index of the thread (EVENTS) or slot (TREE) */
+    uint32_t thread; /* index of the thread (EVENTS) or slot (TREE, MEMORY) */
     uint32_t reserved2;
     uint64_t seq; /* EVENTS: order among the thread's extents; 0: not in use */
     uint64_t spare[4];

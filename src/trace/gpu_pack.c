@@ -7,7 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "trace/records.h"
+
 enum coding { HOST_TIME, GPU_TIME, HOST_ID, GPU_ID, UINT, NONE };
+_Static_assert((int)UINT == RECORD_UINT && (int)NONE == RECORD_NONE, "codings of records.h");
 
 #define F(field, coding) coding,
 #define RECORD(number, name, fields) [number] = {fields NONE},
@@ -28,26 +31,14 @@ bool gpu_has_time(enum gpu_kind kind)
     return codings[kind][0] == HOST_TIME || codings[kind][0] == GPU_TIME;
 }
 
-/* Works on copies and takes them over only when all fit: a record that is half written would spoil the
- * differences of all that follow. */
+/* The kind stands in front of the fields: it is taken back with them. */
 bool gpu_pack(struct gpu_state *s, struct enc *to, const struct gpu_record *r)
 {
-    struct gpu_state now = *s;
-    struct enc e = *to;
     const uint8_t kind = (uint8_t)r->kind;
+    const struct record_text text = {r->text, r->text_bytes, GPU_TEXT_MOST};
+    struct enc e = *to;
     enc_bytes(&e, &kind, 1);
-    for (size_t i = 0; codings[kind][i] != NONE; i++) {
-        unsigned coding = codings[kind][i];
-        if (coding == UINT) {
-            enc_uint(&e, r->v[i]);
-        } else {
-            enc_int(&e, (int64_t)(r->v[i] - now.last[coding]));
-            now.last[coding] = r->v[i];
-        }
-    }
-    if (has_text(kind)) enc_str(&e, r->text, r->text_bytes < GPU_TEXT_MOST ? r->text_bytes : GPU_TEXT_MOST);
-    if (e.full) return false;
-    *s = now;
+    if (!record_pack(s->last, &e, codings[kind], r->v, has_text(kind) ? &text : NULL)) return false;
     *to = e;
     return true;
 }
@@ -61,10 +52,7 @@ bool gpu_unpack(struct gpu_state *s, struct dec *d, struct gpu_record *r)
         return false;
     }
     *r = (struct gpu_record){.kind = (enum gpu_kind)kind, .text = ""};
-    for (size_t i = 0; codings[kind][i] != NONE; i++) {
-        unsigned coding = codings[kind][i];
-        r->v[i] = coding == UINT ? dec_uint(d) : (s->last[coding] += (uint64_t)dec_int(d));
-    }
+    record_unpack(s->last, d, codings[kind], r->v);
     if (has_text(kind)) r->text = dec_str(d, &r->text_bytes);
     return !d->failed;
 }

@@ -15,6 +15,7 @@
 #include "trace/fold.h"
 #include "trace/gpu.h"
 #include "trace/loaded.h"
+#include "trace/memory.h"
 
 enum { TEXT_MAX = 4096, SITES_MAX = 1 << 20, PROCESSES_MAX = 1 << 20, LET_GO_BYTES = 16 << 20 };
 
@@ -287,11 +288,23 @@ static tare_status load_gpu(struct trace *t, const struct stored *stored, struct
     return s;
 }
 
+/* All of it must be sound; memory_read.c takes what is in it. */
+static tare_status load_memory(struct trace *t, const struct stored *stored, struct dec *d, tare_error *err)
+{
+    struct memory_state state = {{0}};
+    struct memory_record r;
+    struct memory_head head;
+    (void)t, (void)stored, (void)err;
+    if (memory_head(d, &head))
+        while (memory_unpack(&state, d, &r)) continue;
+    return TARE_OK;
+}
+
 /* NULL: chunks of the probes, which samples.h reads. */
 static tare_status (*const loaders[])(struct trace *, const struct stored *, struct dec *, tare_error *) = {
     [CHUNK_PROCESS] = load_process, [CHUNK_SITES] = load_sites, [CHUNK_THREAD] = load_thread,
     [CHUNK_EVENTS] = load_events, [CHUNK_TREE] = load_tree, [CHUNK_CLOCK] = load_clock, [CHUNK_END] = load_end,
-    [CHUNK_PAUSES] = load_pauses, [CHUNK_GPU] = load_gpu,
+    [CHUNK_PAUSES] = load_pauses, [CHUNK_GPU] = load_gpu, [CHUNK_MEMORY] = load_memory,
     [CHUNK_SERIES] = NULL, [CHUNK_SAMPLE] = NULL, [CHUNK_SAMPLE_MARK] = NULL,
 };
 

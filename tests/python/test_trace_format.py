@@ -501,7 +501,7 @@ def test_a_newer_minor_version(record, tare):
     uid = only(Trace(path)).uid
 
     def newer(data):
-        data[10:16] = struct.pack("<HI", 3, 80)
+        data[10:16] = struct.pack("<HI", 4, 80)
         at, kind, size = chunks(path)[-1]
         assert kind == END
         end = chunk(END, uid, bytes(data[at + 32:at + size]) + b"\x05more")
@@ -509,7 +509,7 @@ def test_a_newer_minor_version(record, tare):
 
     rewrite(path, newer)
     trace = Trace(path)
-    assert trace.minor == 3 and trace.unknown_chunks == 1
+    assert trace.minor == 4 and trace.unknown_chunks == 1
     assert from_trees(trace, only(trace))[0] == expected()
     document = report(tare, path)
     assert document["loss"]["unknown_chunks"] == 1 and document["loss"]["damaged_chunks"] == 0

@@ -23,6 +23,7 @@ static const char *chunk_name(enum chunk_type type)
     case CHUNK_SAMPLE_MARK: return "SAMPLE_MARK";
     case CHUNK_PAUSES: return "PAUSES";
     case CHUNK_GPU: return "GPU";
+    case CHUNK_MEMORY: return "MEMORY";
     }
     return NULL;
 }
