@@ -319,8 +319,8 @@ def test_a_function_that_says_so_wrongly_is_found_out(optimize, tare_package):
     def same(text):
         return text
 
-    made = optimize([same], ["c", "b", "a"])  # the real race: results differ
-    assert made.plan == {} and why(made, "vectorised") == "result[0] is 'c', then 'a'"
+    made = optimize([same], ["c", "b", "a"])  # the real race: results differ; what else it chose on a busy machine is not asked here
+    assert made.plan.get("way") != "vectorised" and why(made, "vectorised") == "result[0] is 'c', then 'a'"
 
 
 # ---- cache ----
