@@ -74,6 +74,50 @@ static void steps_beside_ranges_of_a_library(void **state)
     gpu_profile_release(&p);
 }
 
+static void range_of_thread_77(struct making *m, uint64_t number, uint64_t name, uint64_t at)
+{
+    struct gpu_record r = {.kind = GPU_RANGE_BEGIN};
+    r.RANGE_BEGIN.at = STAMP + at * US;
+    r.RANGE_BEGIN.thread = 77;
+    r.RANGE_BEGIN.range = number;
+    r.RANGE_BEGIN.name = name;
+    put(m, r);
+}
+
+/* Ten steps within another range, 500, and beside short ones of a library on another thread. */
+static void check_steps_within(struct making *m, const char *outer, bool ends)
+{
+    struct gpu_profile p;
+    begin(m);
+    name(m, 8, outer);
+    name(m, 9, "ncclAllReduce");
+    range(m, 500, 8, 1, 0);
+    for (uint64_t i = 0; i < 10; i++) {
+        range(m, 1 + i, 7, i * 1000 + 10, 0);
+        range_of_thread_77(m, 100 + i, 9, i * 1000 + 400);
+        range(m, 100 + i, 0, 0, i * 1000 + 420);
+        kernel(m, 1 + i, i * 1000 + 20, i * 1000 + 500, 11);
+        range(m, 1 + i, 0, 0, i * 1000 + 900);
+    }
+    if (ends) range(m, 500, 0, 0, 10000);
+    analyse(m, &p);
+    assert_string_equal(p.devices.at[0]->steps.name, "step");
+    assert_int_equal(p.devices.at[0]->steps.count, 10);
+    gpu_profile_release(&p);
+}
+
+/* NCCL begins a range on the program's thread and ends it nowhere: 257 `ncclAllReduce` were the steps of a program of 60
+ * (seen on an H200). */
+static void steps_within_a_range_without_end(void **state)
+{
+    check_steps_within(*state, "ncclCommInitRankConfig", false);
+}
+
+static void steps_deeper_than_those_of_a_library(void **state)
+{
+    check_steps_within(*state, "epoch", true);
+}
+
 /* At one level names count as they are. What reaches out of a step counts as far as it is within. */
 static void steps_by_range_as_named(void **state)
 {
@@ -220,6 +264,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(steps_by_range, set_up, tear_down),
         cmocka_unit_test_setup_teardown(steps_by_range_as_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(steps_beside_ranges_of_a_library, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(steps_within_a_range_without_end, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(steps_deeper_than_those_of_a_library, set_up, tear_down),
         cmocka_unit_test_setup_teardown(steps_of_five_kernels, set_up, tear_down),
         cmocka_unit_test_setup_teardown(steps_of_many_layers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(steps_where_no_name_comes_once, set_up, tear_down),

@@ -128,6 +128,7 @@ static tare_status add_window(struct steps *s, uint64_t start, uint64_t end)
 struct range_group {
     uint64_t count, ns;
     uint32_t first; /* index of a range */
+    uint8_t level;  /* how many are around it */
 };
 
 struct grouping {
@@ -135,6 +136,7 @@ struct grouping {
     struct map_str keys; /* level, thread, domain and name -> index + 1 */
     VEC(struct range_group) groups;
     VEC(uint8_t) levels; /* of each range: how many are around it */
+    struct map_u64 outermost; /* thread -> level + 1 of the outermost that repeat there */
     struct buf key;
     bool without_numbers; /* "step 17" and "step 18" are one */
 };
@@ -160,7 +162,7 @@ static tare_status add_to_group(struct grouping *g, uint32_t i, uint8_t level)
     uint64_t *at;
     tare_status s = group_of(g, r, level, &at);
     if (s == TARE_OK && !*at) {
-        s = vec_push(&g->groups, ((struct range_group){.first = i}), g->w->err);
+        s = vec_push(&g->groups, ((struct range_group){.first = i, .level = level}), g->w->err);
         *at = g->groups.n;
     }
     if (s != TARE_OK) return s;
@@ -169,6 +171,20 @@ static tare_status add_to_group(struct grouping *g, uint32_t i, uint8_t level)
     return TARE_OK;
 }
 
+static tare_status find_outermost(struct grouping *g)
+{
+    tare_status s = TARE_OK;
+    for (size_t i = 0; i < g->groups.n && s == TARE_OK; i++) {
+        const struct range_group *x = &g->groups.items[i];
+        uint64_t *at;
+        if (x->count < REPEATS_LEAST) continue;
+        s = map_u64_ref(&g->outermost, g->w->ranges.items[x->first].thread, &at, g->w->err);
+        if (s == TARE_OK && (!*at || *at > x->level + 1U)) *at = x->level + 1U;
+    }
+    return s;
+}
+
+/* One that never ended is around nothing: NCCL opens one on the thread that starts it and ends it elsewhere. */
 static tare_status group_ranges(struct grouping *g, uint32_t process)
 {
     const struct gpu_work *w = g->w;
@@ -178,22 +194,25 @@ static tare_status group_ranges(struct grouping *g, uint32_t process)
         const struct gpu_open_range *r = &w->ranges.items[i];
         bool inner = r->parent && r->parent <= g->levels.n;
         uint8_t level = inner ? g->levels.items[r->parent - 1] : 0;
-        if (inner && level < LEVELS) level++;
+        if (inner && level < LEVELS && w->ranges.items[r->parent - 1].end) level++;
         if (gpu_origin_is_range(w, r)) level = LEVELS; /* the program's own lie around those */
         s = vec_push(&g->levels, level, w->err);
         if (s == TARE_OK && level < LEVELS && r->process == process && r->end > r->start)
             s = add_to_group(g, i, level);
     }
-    return s;
+    return s == TARE_OK ? find_outermost(g) : s;
 }
 
-/* The one with the most time among those of a level that repeat. */
-static const struct range_group *best_group(const struct grouping *g, unsigned level)
+/* The one with the most time among those that repeat, so many levels within the outermost of their thread: the
+ * program's steps may lie deeper than what a library does on a thread of its own. */
+static const struct range_group *best_group(const struct grouping *g, unsigned within)
 {
     const struct range_group *best = NULL;
-    for (size_t i = 0; i < g->groups.n && g->levels.items; i++) {
+    for (size_t i = 0; i < g->groups.n; i++) {
         const struct range_group *x = &g->groups.items[i];
-        if (x->count < REPEATS_LEAST || g->levels.items[x->first] != level) continue;
+        if (x->count < REPEATS_LEAST) continue;
+        const uint64_t *first = map_u64_find(&g->outermost, g->w->ranges.items[x->first].thread);
+        if (!first || x->level + 1U - *first != within) continue;
         if (!best || x->ns > best->ns) best = x;
     }
     return best;
@@ -231,10 +250,10 @@ static tare_status try_group(struct steps *s, struct grouping *g, const struct r
 
 /* By their names as they are, or without numbers where that holds far more time: a library's own ranges (NCCL's) have
  * the same name again and again, and are no steps beside `step 17`. */
-static struct grouping *better(struct grouping by_name[2], unsigned level, const struct range_group **best)
+static struct grouping *better(struct grouping by_name[2], unsigned within, const struct range_group **best)
 {
     enum { FAR_MORE = 2 };
-    const struct range_group *a = best_group(&by_name[0], level), *b = best_group(&by_name[1], level);
+    const struct range_group *a = best_group(&by_name[0], within), *b = best_group(&by_name[1], within);
     bool numbered = b && (!a || b->ns / FAR_MORE > a->ns);
     *best = numbered ? b : a;
     return &by_name[numbered];
@@ -246,13 +265,14 @@ static tare_status by_ranges(struct steps *s)
     struct grouping by_name[2] = {{.w = s->w}, {.w = s->w, .without_numbers = true}};
     tare_status status = group_ranges(&by_name[0], s->process);
     if (status == TARE_OK) status = group_ranges(&by_name[1], s->process);
-    for (unsigned level = 0; level < LEVELS && status == TARE_OK && !s->out.known; level++) {
+    for (unsigned within = 0; within < LEVELS && status == TARE_OK && !s->out.known; within++) {
         const struct range_group *best;
-        struct grouping *by = better(by_name, level, &best);
+        struct grouping *by = better(by_name, within, &best);
         if (best) status = try_group(s, by, best);
     }
     for (int i = 0; i < 2; i++) {
         map_str_release(&by_name[i].keys);
+        map_u64_release(&by_name[i].outermost);
         vec_release(&by_name[i].groups);
         vec_release(&by_name[i].levels);
         buf_release(&by_name[i].key);
