@@ -8,7 +8,7 @@
  * the program launches by fake_launch() on its threads), "late" (the program has a context: single calls that are
  * enabled are taken no notice of), "taken" (another tool takes its buffers after the first flush), "dear" (graphs, and
  * it costs a tenth of the time), "ranks" (steps of 1 ms from FAKE_T0 on, in which rank 1 computes longer than the
- * others), "graphs" (its sixth launch is one of a graph, of which nothing is recorded). With FAKE_OLD it lacks a
+ * others), "memory" (memory is taken, given back twice and taken again), "graphs" (its sixth launch is one of a graph, of which nothing is recorded). With FAKE_OLD it lacks a
  * function that is needed. */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -37,6 +37,8 @@ enum {
     OVERHEAD_BYTES = 56,
     GRAPH = 51,
     GRAPH_BYTES = 56,
+    MEMORY = 49,
+    MEMORY_BYTES = 128,
     PAIRS = 100,
     MANY = 6000,
     NAMES = 150000,
@@ -88,6 +90,7 @@ static size_t bytes_of(uint32_t kind)
     case EXTERNAL: return EXTERNAL_BYTES;
     case OVERHEAD: return OVERHEAD_BYTES;
     case GRAPH: return GRAPH_BYTES;
+    case MEMORY: return MEMORY_BYTES;
     default: return 0;
     }
 }
@@ -450,8 +453,25 @@ static int is_taken(void)
     return 1;
 }
 
+/* At ms after the start; of device 0. */
+static uint8_t *memory(uint8_t *r, uint64_t ms, uint64_t address, uint64_t bytes)
+{
+    put32(r, 0, MEMORY);
+    put32(r, 4, bytes ? 1 : 2);
+    put32(r, 8, 3);
+    put64(r, 16, address);
+    put64(r, 24, bytes);
+    put64(r, 32, t0 + ms * 1000000);
+    return r + MEMORY_BYTES;
+}
+
 static uint8_t *fill(uint8_t *r)
 {
+    if (is("memory")) {
+        r = memory(memory(r, 1, 0x1000, 1 << 20), 2, 0x2000, 3 << 20);
+        r = memory(memory(r, 3, 0x1000, 0), 4, 0x1000, 0);
+        r = memory(r, 5, 0x2000, 2 << 20); /* its return was not seen */
+    }
     if (is("ranks")) return steps_of_a_rank(r);
     if (is("dear")) return dear(r);
     if (is("taken")) return kernel(r, "my_gemm", now_ns() - 20000, now_ns() - 10000);

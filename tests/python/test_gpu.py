@@ -220,6 +220,26 @@ def test_gpu_lanes_in_perfetto(recorded, tare, tmp_path):
     check_bars(bars, *arrows)
 
 
+HELD = [1 << 20, 4 << 20, 3 << 20, 2 << 20]  # what is given back twice counts once; what is taken again was given back
+
+
+def test_memory_of_a_gpu_in_chrome(recorded, tare, tmp_path):
+    p = recorded(fault="memory")
+    events = strict(export(tare, tmp_path / "gpu.tare", "chrome"))["traceEvents"]
+    held = [(e["ts"], e["args"]["B"]) for e in events if e["ph"] == "C" and e["name"] == "GPU 0 memory"]
+    assert [size for _, size in held] == HELD and p["devices"][0]["memory_peak_bytes"] == max(HELD)
+    assert [b[0] - a[0] for a, b in zip(held, held[1:])] == [pytest.approx(ms * 1000, abs=1) for ms in (1, 1, 2)]
+    assert not any(e["ph"] == "X" and e["name"] == "GPU 0 memory" for e in events)
+
+
+def test_memory_of_a_gpu_in_perfetto(recorded, tare, tmp_path):
+    recorded(fault="memory")
+    packets = parse(export(tare, tmp_path / "gpu.tare", "perfetto").read_bytes(), "Trace")["packet"]
+    (track,) = [one(t, "uuid") for p in packets for t in p.get("track", []) if t.get("name") == ["GPU 0 memory"]]
+    counts = [one(p, "event") for p in packets if "event" in p]
+    assert [one(e, "counter") for e in counts if one(e, "track_uuid") == track] == HELD
+
+
 def of_ranks(fakes, ranks):
     """A shell command: the program once for each of them, at once."""
     return " & ".join(f"RANK={r} LOCAL_RANK={r} WORLD_SIZE=2 {fakes[1]} exit" for r in ranks) + " & wait"

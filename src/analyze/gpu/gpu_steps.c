@@ -135,7 +135,7 @@ struct grouping {
     struct gpu_work *w;
     struct map_str keys; /* level, thread, domain and name -> index + 1 */
     VEC(struct range_group) groups;
-    VEC(uint8_t) levels; /* of each range: how many are around it */
+    VEC(uint8_t) levels;      /* of each range: how many are around it */
     struct map_u64 outermost; /* thread -> level + 1 of the outermost that repeat there */
     struct buf key;
     bool without_numbers; /* "step 17" and "step 18" are one */

@@ -329,12 +329,10 @@ static tare_status add_state(struct gpu_work *w, uint32_t process, const struct 
  * driver's own counts by its size, which is told anew when it changes; its pieces do not. */
 static tare_status add_memory(struct gpu_work *w, uint32_t process, const struct gpu_record *r)
 {
-    bool piece = r->MEMORY.what == GPU_POOL_PIECE || r->MEMORY.what == GPU_POOL_RETURN;
-    const uint64_t most = UINT64_C(1) << 44; /* what no GPU has */
     uint64_t *at;
     struct gpu_memory_event e = {
         .at = r->MEMORY.at, .id = (uint32_t)r->MEMORY.id, .process = (uint16_t)process};
-    if (piece || (r->MEMORY.kind != GPU_DEVICE_MEMORY && r->MEMORY.kind != GPU_MANAGED)) return TARE_OK;
+    if (!gpu_memory_counts(r)) return TARE_OK;
     tare_status s = card_index(w, process, r->MEMORY.device, &e.card);
     if (s == TARE_OK) s = map_u64_ref(&w->held, (uint64_t)e.card << 48 ^ r->MEMORY.address, &at, w->err);
     if (s != TARE_OK) return s;
@@ -344,9 +342,9 @@ static tare_status add_memory(struct gpu_work *w, uint32_t process, const struct
         *at = 0;
         s = vec_push(&w->memory, e, w->err);
     }
-    if (s != TARE_OK || r->MEMORY.what == GPU_FREED || !r->MEMORY.bytes || r->MEMORY.bytes >= most) return s;
+    if (s != TARE_OK || !gpu_memory_taken(r)) return s;
     e.taken = TAKES;
-    e.bytes = r->MEMORY.bytes;
+    e.bytes = gpu_memory_taken(r);
     s = vec_push(&w->memory, e, w->err);
     if (s == TARE_OK) *at = w->memory.n;
     return s;

@@ -224,6 +224,18 @@ tare_status gpu_work_steps(struct gpu_work *w);
 tare_status gpu_require(const struct trace *t, tare_error *err);
 tare_status gpu_work_courses(struct gpu_work *w);
 
+/* Whether it changes what the process has from the driver: pieces of the driver's own pools do not, their size does. */
+static inline bool gpu_memory_counts(const struct gpu_record *r)
+{
+    bool piece = r->MEMORY.what == GPU_POOL_PIECE || r->MEMORY.what == GPU_POOL_RETURN;
+    return !piece && (r->MEMORY.kind == GPU_DEVICE_MEMORY || r->MEMORY.kind == GPU_MANAGED);
+}
+/* What a record takes; 0: it gives back, or tells more than any GPU has. */
+static inline uint64_t gpu_memory_taken(const struct gpu_record *r)
+{
+    return r->MEMORY.what == GPU_FREED || r->MEMORY.bytes >= UINT64_C(1) << 44 ? 0 : r->MEMORY.bytes;
+}
+
 /* gpu_held.c: memory of each device over time, its peak, and who held it then. After steps. */
 tare_status gpu_work_held(struct gpu_work *w);
 

@@ -145,7 +145,17 @@ static tare_status write_gpu_track(void *ctx, const struct gpu_track *t)
     uint32_t pid = source_process(c->source, t->process)->pid;
     tare_status s = vec_push(&c->gpu_pids, pid, c->s->err);
     if (s != TARE_OK) return s;
-    write_track_name(c, pid, GPU_TRACK + t->number, t->name);
+    if (t->kind != GPU_TRACK_MEMORY) write_track_name(c, pid, GPU_TRACK + t->number, t->name);
+    return stream_poll(c->s);
+}
+
+static tare_status write_gpu_memory(struct chrome *c, const struct gpu_bar *b)
+{
+    buf_add_str(out(c), ",\n{\"ph\":\"C\"");
+    add_time(c, b->start);
+    buf_printf(out(c), ",\"pid\":%" PRIu32 ",\"name\":", c->gpu_pids.items[b->track]);
+    text_json(out(c), b->text, strlen(b->text));
+    buf_printf(out(c), ",\"args\":{\"B\":%" PRIu64 "}}", b->bytes);
     return stream_poll(c->s);
 }
 
@@ -185,6 +195,7 @@ static tare_status add_gpu_args(struct chrome *c, const struct gpu_bar *b)
 static tare_status write_gpu_bar(void *ctx, const struct gpu_bar *b)
 {
     struct chrome *c = ctx;
+    if (b->kind == GPU_BAR_MEMORY) return write_gpu_memory(c, b);
     buf_clear(&c->where);
     buf_printf(&c->where, ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, c->gpu_pids.items[b->track],
                GPU_TRACK + b->track);

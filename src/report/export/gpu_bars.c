@@ -42,7 +42,8 @@ struct bars {
     struct map_u64 track_numbers; /* see track_of() */
     VEC(struct track) tracks;
     VEC(struct open_range) ranges;
-    VEC(uint32_t) unused; /* indices of ranges */
+    VEC(uint32_t) unused;        /* indices of ranges */
+    struct map_u64 pieces, held; /* memory: place -> bytes; process and device -> bytes */
     uint64_t latest;
     tare_error *err;
 };
@@ -82,6 +83,7 @@ static const char *track_name(struct bars *b, enum gpu_track_kind kind, uint32_t
     if (kind == GPU_TRACK_CALLS) return arena_printf(&b->memory, "CUDA calls of thread %" PRIu32, number);
     if (kind == GPU_TRACK_RANGES && number == WAITS) return "waiting in collectives";
     if (kind == GPU_TRACK_RANGES) return arena_printf(&b->memory, "NVTX ranges of thread %" PRIu32, number);
+    if (kind == GPU_TRACK_MEMORY) return arena_printf(&b->memory, "GPU %" PRIu32 " memory", number);
     uint32_t at = gpu_index(&b->tables.lane_numbers, process, number);
     if (at == GPU_NONE) return "GPU, a stream whose name was lost";
     const struct gpu_record *r = &b->tables.lanes.items[at];
@@ -102,7 +104,8 @@ static tare_status track_of(struct bars *b, const struct where *w, uint32_t lane
     if (!*at && b->tracks.n >= TRACKS_MOST) *at = TRACKS_MOST; /* damage: they share one */
     if (!*at) {
         struct gpu_track track = {.number = (uint32_t)b->tracks.n, .kind = w->kind, .process = w->process};
-        track.thread = w->kind == GPU_TRACK_STREAM ? 0 : w->number;
+        bool of_gpu = w->kind == GPU_TRACK_STREAM || w->kind == GPU_TRACK_MEMORY;
+        track.thread = of_gpu ? 0 : w->number;
         track.name = track_name(b, w->kind, w->process, w->number);
         if (!track.name) return error_nomem(b->err, "tracks");
         s = vec_push(&b->tracks, (struct track){.n = 0}, b->err);
@@ -262,6 +265,32 @@ static tare_status put_mark(struct bars *b, uint32_t process, const struct gpu_r
     return s == TARE_OK ? put_bar(b, &w, bar) : s;
 }
 
+/* ---- memory ---- */
+
+/* As gpu_work.c counts it: what is taken again at a place was given back, what is given back twice counts once. */
+static tare_status put_memory(struct bars *b, uint32_t process, const struct gpu_record *r)
+{
+    const uint32_t device = (uint32_t)r->MEMORY.device;
+    struct where w = {GPU_TRACK_MEMORY, process, device};
+    struct gpu_bar bar = {GPU_BAR_MEMORY, .start = r->MEMORY.at, .end = r->MEMORY.at};
+    char text[64];
+    uint64_t *piece, *held, taken = gpu_memory_taken(r);
+    if (!gpu_memory_counts(r) || r->MEMORY.device > UINT16_MAX || bar.start > INT64_MAX / 2) return TARE_OK;
+    uint64_t place = (uint64_t)process << 48 ^ r->MEMORY.address;
+    tare_status s = map_u64_ref(&b->pieces, place, &piece, b->err);
+    if (s == TARE_OK) s = map_u64_ref(&b->held, gpu_key(process, device), &held, b->err);
+    if (s != TARE_OK || (!*piece && !taken)) return s;
+    *held += taken - *piece;
+    *piece = taken;
+    bar.bytes = *held;
+    snprintf(text, sizeof text, "GPU %" PRIu32 " memory", device);
+    s = name_of(b, text, &bar.name);
+    if (s == TARE_OK) s = track_of(b, &w, 0, &bar.track);
+    if (s != TARE_OK) return s;
+    bar.text = b->names.items[bar.name].text;
+    return b->to->bar(b->to->ctx, &bar);
+}
+
 /* ---- all of it ---- */
 
 static tare_status add_table(struct bars *b, uint32_t process, const struct gpu_record *r)
@@ -285,6 +314,7 @@ static int add_record(void *ctx, uint32_t process, const struct gpu_record *r)
     case GPU_RANGE_BEGIN: return begin_range(b, process, r);
     case GPU_RANGE_END: return end_range(b, process, r);
     case GPU_RANGE_MARK: return put_mark(b, process, r);
+    case GPU_MEMORY: return put_memory(b, process, r);
     default: return TARE_OK;
     }
 }
@@ -316,6 +346,8 @@ tare_status gpu_bars(const struct event_source *source, const struct gpu_bars_to
     gpu_tables_release(&b.tables);
     map_u64_release(&b.open);
     map_u64_release(&b.track_numbers);
+    map_u64_release(&b.pieces);
+    map_u64_release(&b.held);
     vec_release(&b.names);
     vec_release(&b.tracks);
     vec_release(&b.ranges);

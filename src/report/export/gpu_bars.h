@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * gpu_bars.h - what GPUs did, as bars on tracks, for the timelines of other tools: a track a stream with its kernels
- * and copies, one a thread with its CUDA calls and one with its NVTX ranges, one a rank with its waiting for others.
+ * and copies, one a thread with its CUDA calls and one with its NVTX ranges, one a rank with its waiting for others,
+ * and one a GPU with the memory that the process has from the driver.
  * Bars of a track lie beside or within each other: what would overlap in part is put on a further track of the same
  * name. Streams: memory does not grow with the number of bars. */
 #ifndef REPORT_EXPORT_GPU_BARS_H
@@ -11,11 +12,11 @@
 #include "report/trace/source.h"
 #include "trace/gpu.h"
 
-enum gpu_track_kind { GPU_TRACK_STREAM, GPU_TRACK_CALLS, GPU_TRACK_RANGES };
+enum gpu_track_kind { GPU_TRACK_STREAM, GPU_TRACK_CALLS, GPU_TRACK_RANGES, GPU_TRACK_MEMORY };
 struct gpu_track {
     uint32_t number; /* from 0 up */
     enum gpu_track_kind kind;
-    uint32_t process, thread; /* thread: as the system has it; of a stream 0 */
+    uint32_t process, thread; /* thread: as the system has it; of a stream or of memory 0 */
     const char *name;
 };
 
@@ -26,7 +27,8 @@ enum gpu_bar_kind {
     GPU_BAR_GRAPH,
     GPU_BAR_CALL,
     GPU_BAR_RANGE,
-    GPU_BAR_MARK
+    GPU_BAR_MARK,
+    GPU_BAR_MEMORY /* from its start on, the process has so many bytes */
 };
 struct gpu_bar {
     enum gpu_bar_kind kind;
@@ -36,7 +38,7 @@ struct gpu_bar {
     uint64_t start, end;     /* ns of the trace */
     uint64_t flow;  /* an arrow goes from the call to what it launched: both have this number; 0: none */
     bool launches;  /* this is the call */
-    uint64_t bytes; /* of a copy or fill */
+    uint64_t bytes; /* of a copy or fill; held */
     uint32_t shape_number;          /* of a kernel: a number for its launch shape, from 1 up; 0: not known */
     const struct gpu_record *shape; /* that SHAPE, during the call */
 };

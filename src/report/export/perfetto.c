@@ -53,7 +53,7 @@ enum track_field {
 };
 enum { PROCESS_PID = 1, PROCESS_CMDLINE = 2, PROCESS_NAME = 6 };
 enum { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
-enum { COUNTER_UNIT = 3, COUNTER_UNIT_COUNT = 2, COUNTER_UNIT_NAME = 6 };
+enum { COUNTER_UNIT = 3, COUNTER_UNIT_COUNT = 2, COUNTER_UNIT_BYTES = 3, COUNTER_UNIT_NAME = 6 };
 enum { NOTE_BOOL = 2, NOTE_STRING = 6, NOTE_NAME = 10, NOTE_STRING_IID = 17 };
 
 struct interned {
@@ -288,6 +288,10 @@ static tare_status write_gpu_track(void *ctx, const struct gpu_track *t)
     wire_add_uint(&p->message, TRACK_UUID, p->gpu_tracks + t->number);
     field_text(&p->message, TRACK_NAME, t->name);
     wire_add_uint(&p->message, TRACK_PARENT, (uint64_t)1 + t->process);
+    if (t->kind == GPU_TRACK_MEMORY) {
+        wire_add_uint(&p->inner, COUNTER_UNIT, COUNTER_UNIT_BYTES);
+        wire_add_message(&p->message, TRACK_COUNTER, &p->inner);
+    }
     wire_add_message(&p->packet, PACKET_TRACK_DESCRIPTOR, &p->message);
     return send_packet(p, 1, 0);
 }
@@ -356,6 +360,11 @@ static tare_status send_gpu_event(struct perfetto *p, const struct gpu_bar *b, u
 static tare_status write_gpu_bar(void *ctx, const struct gpu_bar *b)
 {
     struct perfetto *p = ctx;
+    if (b->kind == GPU_BAR_MEMORY) {
+        wire_add_uint(&p->message, EVENT_TYPE, TYPE_COUNTER);
+        wire_add_uint(&p->message, EVENT_COUNTER_VALUE, b->bytes);
+        return send_gpu_event(p, b, b->start);
+    }
     tare_status s = intern_gpu(p, b);
     if (s != TARE_OK) return s;
     wire_add_uint(&p->message, EVENT_TYPE, TYPE_SLICE_BEGIN);

@@ -133,12 +133,14 @@ static tare_status site_name(struct gathering *g, enum page_bar_kind kind, uint3
 static tare_status add_track(void *ctx, const struct gpu_track *t)
 {
     static const enum page_lane_kind kinds[] = {
-        [GPU_TRACK_STREAM] = PAGE_STREAM, [GPU_TRACK_CALLS] = PAGE_CALLS, [GPU_TRACK_RANGES] = PAGE_RANGES};
+        [GPU_TRACK_STREAM] = PAGE_STREAM, [GPU_TRACK_CALLS] = PAGE_CALLS, [GPU_TRACK_RANGES] = PAGE_RANGES,
+        [GPU_TRACK_MEMORY] = 0};
     struct gathering *g = ctx;
     struct page_lane lane = {.kind = kinds[t->kind], .process = t->process, .thread = t->thread};
-    uint32_t at;
+    uint32_t at = 0;
     lane.name = arena_str(&g->to->memory, t->name);
-    tare_status s = add_lane(g, &lane, &at);
+    bool drawn = t->kind != GPU_TRACK_MEMORY; /* that has a picture of its own */
+    tare_status s = drawn ? add_lane(g, &lane, &at) : TARE_OK;
     return s == TARE_OK ? vec_push(&g->gpu_lanes, at, g->err) : s;
 }
 
@@ -161,6 +163,7 @@ static tare_status add_gpu_bar(void *ctx, const struct gpu_bar *b)
     struct gathering *g = ctx;
     struct page_bar bar = {.start = b->start, .length = b->end - b->start, .flow = b->flow};
     struct page_name *fresh;
+    if (b->kind == GPU_BAR_MEMORY) return TARE_OK;
     tare_status s = name_of(g, kinds[b->kind], OF_GPU | b->name, &bar.name, &fresh);
     if (fresh) {
         fresh->text = arena_str(&g->to->memory, b->text);
