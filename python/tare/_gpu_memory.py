@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Memory of a model on a GPU, as PyTorch's allocator gives it out: over runs, and by layer through forward hooks. The counters are
-the allocator's own and exact; what it keeps for later use is `reserved`. Its peaks are set back here, which ends whatever the program
+"""Memory of a model on a GPU, as PyTorch's allocator gives it out: over runs, by layer through forward hooks, and by the line of the
+program that asked for it. The counters are the allocator's own and exact; what it keeps for later use is `reserved`. Its peaks are set back here, which ends whatever the program
 itself was counting by torch.cuda.max_memory_allocated()."""
 
 from __future__ import annotations
 
+import os
 import statistics
+import sys
 from array import array
 from typing import Any, Callable
 
 from tare import _memory
 from tare._gpu import allocator
+from tare._unknown import Unknown
 
 _COUNTS = {"allocations": "allocation.all.allocated", "allocated_bytes": "allocated_bytes.all.allocated", "freed_bytes": "allocated_bytes.all.freed"}
 
@@ -97,3 +100,66 @@ def memory_of_layers(module: Any, run: Callable[[], Any], device: str) -> dict[s
         for handle in handles:
             handle.remove()
     return {name or "(model itself)": row for name, row in watch.rows.items()}
+
+
+# ---- by allocation ----
+
+_RECORDED, _ROWS = 200_000, 50
+
+
+def _site(frames: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of the innermost line that is neither PyTorch's nor ours; all None: memory that no Python line asked for."""
+    skipped = tuple(os.path.dirname(module.__file__) + os.sep for module in (sys.modules.get("torch"), sys.modules["tare"]) if module)
+    for frame in frames:
+        if not frame["filename"].startswith((*skipped, "<", "??")):
+            return {"file": frame["filename"], "line": frame["line"], "function": frame["name"]}
+    return {"file": None, "line": None, "function": None}
+
+
+def _peak_of_record(record: list[dict[str, Any]]) -> tuple[int, dict[int, dict[str, Any]]]:
+    """After how many entries the most was given out, and what was then: by its address. What was freed was counted when it was asked for, as
+    the allocator's own counters do."""
+    now = most = at = 0
+    sizes: dict[int, int] = {}
+    for number, entry in enumerate(record, 1):
+        if entry["action"] == "alloc":
+            sizes[entry["addr"]] = entry["size"]
+            now += entry["size"]
+        elif entry["action"] == "free_requested":
+            now -= sizes.pop(entry["addr"], entry["size"])
+        if now > most:
+            most, at = now, number
+    live: dict[int, dict[str, Any]] = {}
+    for entry in record[:at]:
+        if entry["action"] == "alloc":
+            live[entry["addr"]] = entry
+        elif entry["action"] == "free_requested":
+            live.pop(entry["addr"], None)
+    return most, live
+
+
+def memory_by_site(run: Callable[[], Any], device: str) -> list[dict[str, Any]] | Unknown:
+    """Who had asked for what one run had at its peak, beyond what was there before: file, line, function, bytes (as asked for) and pieces, the
+    most first, from PyTorch's own record of its allocator. A program that keeps such a record itself is not disturbed."""
+    torch = sys.modules["torch"]
+    memory = allocator().memory
+    if getattr(torch._C, "_cuda_isHistoryEnabled", lambda: False)():
+        return Unknown("the program itself records what PyTorch's allocator does, which can be done once")
+    try:
+        memory._record_memory_history("all", context="alloc", stacks="python", max_entries=_RECORDED)
+    except (AttributeError, TypeError, RuntimeError) as why:
+        return Unknown(f"this PyTorch does not record its allocator: {why}")
+    try:
+        run()
+        record = memory._snapshot()["device_traces"][torch.device(device).index or 0]
+    finally:
+        memory._record_memory_history(None)
+    if len(record) >= _RECORDED:
+        return Unknown(f"one run makes more than {_RECORDED:,} allocations and frees")
+    rows: dict[tuple, dict[str, Any]] = {}
+    for entry in _peak_of_record(record)[1].values():
+        site = _site(entry.get("frames", []))
+        row = rows.setdefault(tuple(site.values()), {**site, "bytes": 0, "pieces": 0})
+        row["bytes"] += entry["size"]
+        row["pieces"] += 1
+    return sorted(rows.values(), key=lambda row: -row["bytes"])[:_ROWS]

@@ -25,8 +25,8 @@ _RECORDED_RUNS = 10  # of gpu_profile()
 class ModelProfiler:
     """Profiles a model: an .onnx file, an nn.Module (object, saved file or folder), TorchScript, or any callable.
 
-    device: "cpu", "cuda", "cuda:N"; a missing GPU is an error unless fallback="cpu" allows the CPU, with a warning. precision: "fp32"
-    (as it is), "bf16", "fp16", "int8" (dynamic). preprocess and postprocess: hooks around the model, for end-to-end latency.
+    device: "cpu", "cuda", "cuda:N"; a missing GPU is an error unless fallback="cpu" allows the CPU, with a warning. precision: None
+    (as it is), "fp32", "bf16", "fp16", "int8" (dynamic). preprocess and postprocess: hooks around the model, for end-to-end latency.
     targets: limits to judge each profile by, as in "latency.p95<=100ms". trust: whether files that run code when they are read
     (torch.save of a whole module) may be read."""
 
@@ -34,7 +34,7 @@ class ModelProfiler:
         self,
         model_path: Any = None,
         device: str = "cpu",
-        precision: str = "fp32",
+        precision: str | None = None,
         *,
         model: Any = None,
         unit: str = "samples",
@@ -60,6 +60,7 @@ class ModelProfiler:
 
     def _open(self, model: Any) -> None:
         self._subject = open_subject(model, self.device, self._trust)
+        self.precision = self.precision or self._subject.own_precision
         self._subject.at(self.precision)  # a precision that cannot be is told now, not after minutes
 
     def profile(
@@ -282,8 +283,8 @@ class ModelProfiler:
                 out = self._memory_on_gpu(subject, call, num_runs, memory_snapshots, wanted, out)
             elif subject.module is not None and (track_allocations or track_deallocations):
                 out["allocations"] = _memory.torch_allocations(call, wanted)
-        out["sites"] = Unknown(_memory.NO_SITES)
-        out["unknown"] = {"sites": _memory.NO_SITES}
+        out.setdefault("sites", Unknown(_memory.NO_SITES))
+        out["unknown"] = {"sites": out["sites"].reason} if isinstance(out["sites"], Unknown) else {}
         return out
 
     def _memory_on_gpu(self, subject: Any, call: Callable[[], Any], runs: int, snapshots: bool, wanted: dict[str, bool], host: dict) -> dict[str, Any]:
@@ -295,6 +296,7 @@ class ModelProfiler:
         if any(wanted.values()):
             out["allocations"] = _memory.torch_allocations(call, wanted, "device")
         out["layers"] = _gpu_memory.memory_of_layers(subject.module, call, self.device)
+        out["sites"] = _gpu_memory.memory_by_site(call, self.device)
         return {**out, "host": host}
 
     def gpu_profile(

@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
         "throughput:1000samples/s, memory:4GB",
     )
     out.add_argument("--batch-size", type=counts, default=[None], metavar="N,..", help="batch sizes (default: that of the inputs)")
-    out.add_argument("--precision", default="fp32", choices=PRECISIONS, help="default %(default)s: as the model is")
+    out.add_argument("--precision", choices=PRECISIONS, help="default: as the model is")
     out.add_argument("--device", default="cpu", help="cpu, cuda, cuda:N (default %(default)s)")
     out.add_argument("--fallback", choices=["cpu"], help="where to go when the device is not there")
     out.add_argument("--num-runs", type=count, default=100, metavar="N", help="measured runs (default %(default)s)")

@@ -5,6 +5,7 @@ torch is imported only when a subject needs it.
 """
 
 import atexit
+import collections
 import copy
 import functools
 import os
@@ -165,6 +166,8 @@ class CallableSubject:
         self.path = None
         self.load_ns = None
 
+    own_precision = "fp32"
+
     def at(self, precision):
         if precision != "fp32":
             raise ModelError(f"{self.name}: a callable has no precision {precision} to choose; give the module itself")
@@ -190,6 +193,15 @@ class TorchSubject:
         self.load_ns = load_ns
         self.device = device
         self.precision = precision
+
+    @property
+    def own_precision(self):
+        """Of its weights as they are: of most of them where they differ."""
+        names = {getattr(torch_module(), dtype): name for name, dtype in _DTYPES.items()}
+        held = collections.Counter()
+        for weight in self.module.parameters():
+            held[names.get(weight.dtype, "fp32")] += weight.numel()
+        return held.most_common(1)[0][0] if held else "fp32"
 
     @functools.lru_cache(maxsize=None)  # noqa: B019 - as many entries as precisions, and they live as long as the subject
     def at(self, precision):
@@ -226,9 +238,9 @@ def finished(module, device):
 def _cast(subject, precision):
     torch = torch_module()
     module = copy.deepcopy(subject.module).eval()
-    if precision != "fp32" or subject.device != "cpu":
-        module = module.to(device=subject.device, dtype=getattr(torch, _DTYPES[precision]))
-    return module
+    if precision != subject.own_precision:
+        module = module.to(dtype=getattr(torch, _DTYPES[precision]))
+    return module.to(device=subject.device)
 
 
 def _int8(subject):
@@ -265,6 +277,7 @@ class OnnxSubject:
 
     kind = "onnx"
     module = None
+    own_precision = "fp32"
 
     def __init__(self, path, device, precision="fp32"):
         self.path = path

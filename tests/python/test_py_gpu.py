@@ -436,6 +436,53 @@ def test_memory_of_layers_and_runs(tare_package, monkeypatch):
     assert seen["growth"]["leak"] is not True
 
 
+class Recorder:
+    """torch.cuda.memory as far as its record of allocations goes."""
+
+    def __init__(self, entries):
+        self.entries, self.calls = entries, []
+
+    def _record_memory_history(self, enabled="all", **options):
+        self.calls.append(enabled)
+
+    def _snapshot(self):
+        return {"device_traces": [self.entries]}
+
+
+def entry(action, addr, size, *frames):
+    return {"action": action, "addr": addr, "size": size, "frames": [{"filename": f, "line": n, "name": name} for f, n, name in frames]}
+
+
+def test_memory_by_site(tare_package, monkeypatch):
+    """Two lines, one of them twice; what was freed before the peak, or taken after it, does not count, nor what another run took before."""
+    torch = pytest.importorskip("torch")
+    from tare import _gpu_memory
+
+    inside = (torch.__file__.replace("__init__", "nn/functional"), 7, "linear")
+    cuda = Allocator()
+    cuda.memory = Recorder([
+        entry("segment_alloc", 1, 9999), entry("alloc", 1, 100, inside, ("net.py", 3, "forward")), entry("alloc", 2, 50, ("net.py", 4, "forward")),
+        entry("free_requested", 2, 50), entry("free_completed", 2, 50), entry("alloc", 2, 60, inside, ("net.py", 3, "forward")),
+        entry("alloc", 3, 30, inside), entry("free_requested", 77, 500), entry("alloc", 4, 80, ("net.py", 9, "late")),
+    ])
+    monkeypatch.setattr(_gpu_memory, "allocator", lambda: cuda)
+    ran = []
+    assert _gpu_memory.memory_by_site(lambda: ran.append(1), "cuda") == [
+        {"file": "net.py", "line": 3, "function": "forward", "bytes": 160, "pieces": 2}, {"file": None, "line": None, "function": None, "bytes": 30, "pieces": 1},
+    ]
+    assert ran == [1] and cuda.memory.calls == ["all", None]
+    with pytest.raises(ZeroDivisionError):
+        _gpu_memory.memory_by_site(lambda: 1 / 0, "cuda:0")
+    assert cuda.memory.calls[-1] is None, "the record ends with a run that fails, too"
+    monkeypatch.setattr(_gpu_memory, "_RECORDED", 9)
+    assert "more than 9" in _gpu_memory.memory_by_site(int, "cuda").reason
+    monkeypatch.setattr(torch._C, "_cuda_isHistoryEnabled", lambda: True, raising=False)
+    assert "itself records" in _gpu_memory.memory_by_site(int, "cuda").reason and cuda.memory.calls[-1] is None
+    monkeypatch.setattr(torch._C, "_cuda_isHistoryEnabled", lambda: False, raising=False)
+    cuda.memory = object()
+    assert "does not record" in _gpu_memory.memory_by_site(int, "cuda").reason
+
+
 def test_allocated_memory_of_blocks(tare_package, monkeypatch):
     """The counters are the program's and are not set back: a peak that was reached before says so."""
     from tare import _performance

@@ -217,6 +217,20 @@ def test_precisions_are_what_runs(tare_package, precision, dtype):
     assert set(seen) == {(dtype, dtype)}
 
 
+def test_a_model_in_half_precision_is_weighed_as_it_is(tare_package):
+    """It was called fp32, its inputs were made fp32, and on a GPU it was made fp32 itself."""
+    import torch
+
+    net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.LayerNorm(8)).bfloat16()
+    seen = []
+    net[0].register_forward_pre_hook(lambda _, given: seen.append((given[0].dtype, net[0].weight.dtype)))
+    profiler = tare_package.ModelProfiler(model=net)
+    assert profiler.precision == "bf16" and "precision=bf16" in profiler.profile(torch.randn(2, 8), num_runs=2).run.cases[0]["name"]
+    assert set(seen) == {(torch.bfloat16, torch.bfloat16)}
+    assert tare_package.ModelProfiler(model=net, precision="fp32")._subject.at("fp32").module[0].weight.dtype is torch.float32
+    assert net[0].weight.dtype is torch.bfloat16
+
+
 def test_dynamic_int8(tare_package):
     profiler = tare_package.ModelProfiler(model=mlp(), precision="int8")
     kinds = {type(m).__module__ for m in profiler._subject.at("int8").module.modules()}
