@@ -107,13 +107,23 @@ def memory_of_layers(module: Any, run: Callable[[], Any], device: str) -> dict[s
 _RECORDED, _ROWS = 200_000, 50
 
 
+def _folder(name: str) -> str:
+    return os.path.dirname(sys.modules[name].__file__) + os.sep
+
+
 def _site(frames: list[dict[str, Any]]) -> dict[str, Any]:
-    """Of the innermost line that is neither PyTorch's nor ours; all None: memory that no Python line asked for."""
-    skipped = tuple(os.path.dirname(module.__file__) + os.sep for module in (sys.modules.get("torch"), sys.modules["tare"]) if module)
+    """Of the innermost line of the program within the run, which one of ours began; where there is none, of PyTorch's own innermost; all None:
+    memory that no Python line asked for."""
+    found = None
     for frame in frames:
-        if not frame["filename"].startswith((*skipped, "<", "??")):
-            return {"file": frame["filename"], "line": frame["line"], "function": frame["name"]}
-    return {"file": None, "line": None, "function": None}
+        if frame["filename"].startswith(_folder("tare")):
+            break
+        if not frame["filename"].startswith(("<", "??")):
+            found = found or frame
+            if not frame["filename"].startswith(_folder("torch")):
+                found = frame
+                break
+    return {"file": found["filename"], "line": found["line"], "function": found["name"]} if found else dict.fromkeys(("file", "line", "function"))
 
 
 def _peak_of_record(record: list[dict[str, Any]]) -> tuple[int, dict[int, dict[str, Any]]]:

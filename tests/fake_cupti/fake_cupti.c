@@ -8,7 +8,8 @@
  * the program launches by fake_launch() on its threads), "late" (the program has a context: single calls that are
  * enabled are taken no notice of), "taken" (another tool takes its buffers after the first flush), "dear" (graphs, and
  * it costs a tenth of the time), "ranks" (steps of 1 ms from FAKE_T0 on, in which rank 1 computes longer than the
- * others), "memory" (memory is taken, given back twice and taken again), "graphs" (its sixth launch is one of a graph, of which nothing is recorded). With FAKE_OLD it lacks a
+ * others), "memory" (memory is taken, given back twice and taken again), "graphs" (its sixth launch is one of a graph,
+ * of which nothing is recorded). With FAKE_OLD it lacks a
  * function that is needed. */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -458,17 +458,18 @@ def test_memory_by_site(tare_package, monkeypatch):
     torch = pytest.importorskip("torch")
     from tare import _gpu_memory
 
-    inside = (torch.__file__.replace("__init__", "nn/functional"), 7, "linear")
+    inside, ours = (torch.__file__.replace("__init__", "nn/functional"), 7, "linear"), (_gpu_memory.__file__, 1, "memory_by_site")
     cuda = Allocator()
     cuda.memory = Recorder([
         entry("segment_alloc", 1, 9999), entry("alloc", 1, 100, inside, ("net.py", 3, "forward")), entry("alloc", 2, 50, ("net.py", 4, "forward")),
         entry("free_requested", 2, 50), entry("free_completed", 2, 50), entry("alloc", 2, 60, inside, ("net.py", 3, "forward")),
-        entry("alloc", 3, 30, inside), entry("free_requested", 77, 500), entry("alloc", 4, 80, ("net.py", 9, "late")),
+        entry("alloc", 3, 30, inside, ours, ("caller.py", 1, "main")), entry("alloc", 5, 20, ours), entry("free_requested", 77, 500), entry("alloc", 4, 80, ("net.py", 9, "late")),
     ])
     monkeypatch.setattr(_gpu_memory, "allocator", lambda: cuda)
     ran = []
     assert _gpu_memory.memory_by_site(lambda: ran.append(1), "cuda") == [
-        {"file": "net.py", "line": 3, "function": "forward", "bytes": 160, "pieces": 2}, {"file": None, "line": None, "function": None, "bytes": 30, "pieces": 1},
+        {"file": "net.py", "line": 3, "function": "forward", "bytes": 160, "pieces": 2}, {"file": inside[0], "line": 7, "function": "linear", "bytes": 30, "pieces": 1},
+        {"file": None, "line": None, "function": None, "bytes": 20, "pieces": 1},
     ]
     assert ran == [1] and cuda.memory.calls == ["all", None]
     with pytest.raises(ZeroDivisionError):

@@ -106,8 +106,8 @@ static void check_steps_within(struct making *m, const char *outer, bool ends)
     gpu_profile_release(&p);
 }
 
-/* NCCL begins a range on the program's thread and ends it nowhere: 257 `ncclAllReduce` were the steps of a program of 60
- * (seen on an H200). */
+/* NCCL begins a range on the program's thread and ends it nowhere: 257 `ncclAllReduce` were the steps of a program of
+ * 60 (seen on an H200). */
 static void steps_within_a_range_without_end(void **state)
 {
     check_steps_within(*state, "ncclCommInitRankConfig", false);
