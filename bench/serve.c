@@ -2,7 +2,7 @@
  * serve.c - what a request costs `tare serve`: processor time of the server (/proc/PID/task/.../schedstat) over the
  * answers that a keep-alive client got, least and median of rounds of a second. Rates depend on who else is running.
  * At last a siege: clients that drip or do nothing, and what one that does neither notices of them.
- * usage: serve TARE [ROUNDS] */
+ * usage: serve TARE [ROUNDS [NAME]]: with a name only rows of plain HTTP that have it in theirs */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -150,6 +150,7 @@ struct kind {
     bool posts;
     double goal_us;
     unsigned batch; /* samples of a batch of metrics; 0: a run */
+    int compact;
 };
 
 struct client {
@@ -159,8 +160,8 @@ struct client {
     char in[16384];
 };
 
-static char document[8192];
-static size_t document_size, id_at; /* where its id stands */
+static char document[2][8192];            /* as `tare bench` writes it, and without white space */
+static size_t document_size[2], id_at[2]; /* where its id stands */
 
 static void make_document(void)
 {
@@ -170,10 +171,14 @@ static void make_document(void)
     r.subject.type = "command";
     r.subject.name = "bench of the server";
     struct run_case *c = run_add_case(&r, "one");
-    if (!c || run_write(&r, &text, NULL) < 0 || text.len >= sizeof document) die("run_write");
-    memcpy(document, text.data, text.len + 1);
-    document_size = text.len;
-    id_at = (size_t)(strstr(document, r.id) - document);
+    if (!c || run_write(&r, &text, NULL) < 0 || text.len >= sizeof document[0]) die("run_write");
+    memcpy(document[0], text.data, text.len + 1);
+    document_size[0] = text.len;
+    for (size_t i = 0, quoted = 0; i < text.len; i++) {
+        quoted ^= text.data[i] == '"';
+        if (quoted || !strchr(" \n", text.data[i])) document[1][document_size[1]++] = text.data[i];
+    }
+    for (int i = 0; i < 2; i++) id_at[i] = (size_t)(strstr(document[i], r.id) - document[i]);
     buf_release(&text);
     run_release(&r);
 }
@@ -200,7 +205,7 @@ static size_t make_request(const struct target *t, const struct kind *k, char *o
                      k->posts ? "POST" : "GET", k->path, t->token);
     if (!k->posts) return (size_t)(n + snprintf(out + n, size - (size_t)n, "\r\n"));
     static char batch[12288];
-    size_t length = k->batch ? make_batch(k->batch, batch, sizeof batch) : document_size;
+    size_t length = k->batch ? make_batch(k->batch, batch, sizeof batch) : document_size[k->compact];
     n += snprintf(out + n, size - (size_t)n, "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
                   length);
     if (k->batch) {
@@ -209,9 +214,9 @@ static size_t make_request(const struct target *t, const struct kind *k, char *o
     }
     char id[ULID_SIZE];
     if (ulid_new(id, NULL) < 0) die("ulid");
-    memcpy(document + id_at, id, ULID_LEN);
-    memcpy(out + n, document, document_size);
-    return (size_t)n + document_size;
+    memcpy(document[k->compact] + id_at[k->compact], id, ULID_LEN);
+    memcpy(out + n, document[k->compact], length);
+    return (size_t)n + length;
 }
 
 static void send_one(const struct target *t, const struct kind *k, struct client *c)
@@ -336,8 +341,8 @@ static void measure(const struct target *t, const struct kind *k, unsigned round
 static void measure_viewers(const struct target *t, unsigned seconds)
 {
     enum { VIEWERS = 20 };
-    static const struct kind get = {"", "/api/v1/live?host=host0", 1, false, 0, 0},
-                             post = {"", "/api/v1/metrics", 1, true, 0, 100};
+    static const struct kind get = {"", "/api/v1/live?host=host0", 1, false, 0, 0, 0},
+                             post = {"", "/api/v1/metrics", 1, true, 0, 100, 0};
     struct sockaddr_in at = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)t->port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -446,7 +451,7 @@ static void crowd(const struct target *t, int ready)
 /* Requests of one client, 1 ms apart, until the crowd is through; the number of them. */
 static size_t ask_until(const struct target *t, int until, double *ms, size_t most)
 {
-    static const struct kind self = {"", "/api/v1/self", 1, false, 0, 0};
+    static const struct kind self = {"", "/api/v1/self", 1, false, 0, 0, 0};
     struct pollfd p = {.fd = until, .events = POLLIN};
     struct client c = {.fd = dial(t)};
     size_t n = 0;
@@ -509,9 +514,9 @@ static void measure_siege(const char *tare)
 static void measure_https(const char *tare, unsigned rounds)
 {
     static const struct kind kinds[] = {
-        {"serve: https: GET /healthz, 64 connections", "/healthz", 64, false, 0, 0},
-        {"serve: https: GET /api/v1/self, token, 64", "/api/v1/self", 64, false, 0, 0},
-        {"serve: https: POST a run, durable, 64", "/api/v1/runs", 64, true, 0, 0},
+        {"serve: https: GET /healthz, 64 connections", "/healthz", 64, false, 0, 0, 0},
+        {"serve: https: GET /api/v1/self, token, 64", "/api/v1/self", 64, false, 0, 0, 0},
+        {"serve: https: POST a run, durable, 64", "/api/v1/runs", 64, true, 0, 0, 0},
     };
     struct target t = {0};
     if (!tls_available()) {
@@ -529,23 +534,27 @@ static void measure_https(const char *tare, unsigned rounds)
 int main(int argc, char **argv)
 {
     static const struct kind kinds[] = {
-        {"serve: GET /healthz, 64 connections", "/healthz", 64, false, 10, 0},
-        {"serve: GET /api/v1/self, token, 64", "/api/v1/self", 64, false, 10, 0},
-        {"serve: GET /api/v1/runs?limit=1, token, 64", "/api/v1/runs?limit=1", 64, false, 50, 0},
-        {"serve: POST a run, durable, 64", "/api/v1/runs", 64, true, 25, 0},
-        {"serve: POST a run, durable, 256", "/api/v1/runs", 256, true, 25, 0},
-        {"serve: POST 100 samples, durable, 64", "/api/v1/metrics", 64, true, 667, 100},
+        {"serve: GET /healthz, 64 connections", "/healthz", 64, false, 10, 0, 0},
+        {"serve: GET /api/v1/self, token, 64", "/api/v1/self", 64, false, 10, 0, 0},
+        {"serve: GET /api/v1/runs?limit=1, token, 64", "/api/v1/runs?limit=1", 64, false, 50, 0, 0},
+        {"serve: POST a run, durable, 64", "/api/v1/runs", 64, true, 25, 0, 0},
+        {"serve: POST a run, durable, 256", "/api/v1/runs", 256, true, 25, 0, 0},
+        {"serve: POST a run without blanks, durable, 64", "/api/v1/runs", 64, true, 25, 0, 1},
+        {"serve: POST a run without blanks, durable, 256", "/api/v1/runs", 256, true, 25, 0, 1},
+        {"serve: POST 100 samples, durable, 64", "/api/v1/metrics", 64, true, 667, 100, 0},
     };
     struct target t = {0};
     unsigned rounds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 13;
     if (argc < 2 || !rounds || rounds > ROUNDS_MAX) return 2;
     make_document();
     start_server(argv[1], &t, false);
-    printf("the run that is posted: %zu bytes\n", document_size);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) measure(&t, &kinds[i], rounds);
-    measure_viewers(&t, rounds);
+    printf("the run that is posted: %zu bytes, without blanks %zu\n", document_size[0], document_size[1]);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (argc < 4 || strstr(kinds[i].name, argv[3])) measure(&t, &kinds[i], rounds);
+    if (argc < 4) measure_viewers(&t, rounds);
     kill(t.pid, SIGTERM);
     waitpid(t.pid, NULL, 0);
+    if (argc > 3) return 0;
     measure_https(argv[1], rounds);
     measure_siege(argv[1]);
     return 0;

@@ -2,6 +2,7 @@
  * cmd_serve.c - `tare serve`: options, the address, signals. The server itself is src/server. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -237,6 +238,8 @@ static int serve(struct cli *cli, const struct serve_command *a, struct server_o
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     umask(077);
+    mallopt(M_TRIM_THRESHOLD,
+            16 << 20); /* what each group of runs needs is not given back to be asked for again */
     set_limits(cli, a->connections);
     if (a->operations && start_runners(a->operations, o, &cli->error) < 0) return cli_fail(cli);
     if (a->tls_cert && open_tls(cli, a, o) < 0) return cli_fail(cli);

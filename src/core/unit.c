@@ -106,6 +106,11 @@ static locale_t plain_locale(void)
     return none;
 }
 
+double unit_real(const char *text)
+{
+    return strtod_l(text, NULL, plain_locale());
+}
+
 const char *unit_date(const char *text, const char *form, int64_t *unix_s)
 {
     struct tm t = {.tm_mday = 1};
@@ -134,7 +139,7 @@ const char *unit_number(const char **at, double *out)
     if (n >= sizeof copy) return "the number has too many digits";
     memcpy(copy, from, n);
     copy[n] = 0;
-    double v = strtod_l(copy, NULL, plain_locale());
+    double v = unit_real(copy);
     if (!isfinite(v)) return "the number is too large";
     *out = v;
     *at += n;

@@ -39,6 +39,8 @@ enum unit_kind {
 /* Digits with an optional fraction and exponent, no sign, no inf, no hexadecimal: moves *at behind it. NULL: read;
  * else what is wrong at *at, and nothing has changed. */
 const char *unit_number(const char **at, double *out);
+/* strtod(), with a point whatever the locale has. */
+double unit_real(const char *text);
 /* *value in `unit` (the whole text) becomes *value in the kind's base unit; false: not a unit of this kind. */
 bool unit_apply(enum unit_kind kind, const char *unit, double *value);
 /* A number with its unit right behind it; false when it is not that or not finite. */

@@ -143,7 +143,8 @@ bool field_key_ok(const char *key)
 const struct run_field *field_find(const struct run_type *t, const char *key)
 {
     for (size_t i = 0; i < t->n_fields; i++) {
-        if (strcmp(t->fields[i].key, key) == 0) return &t->fields[i];
+        const char *name = t->fields[i].key;
+        if (name[0] == key[0] && strcmp(name, key) == 0) return &t->fields[i];
     }
     return NULL;
 }

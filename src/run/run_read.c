@@ -13,6 +13,7 @@
 
 #include <jansson.h>
 
+#include "core/json_tree.h"
 #include "run/fields.h"
 #include "run/run.h"
 #include "run/raw_samples.h"
@@ -27,8 +28,8 @@ struct reading {
     tare_error *err;
 };
 
-static tare_status read_object(struct reading *in, const struct run_type *t, json_t *v, void *obj,
-                               const struct path *at);
+static tare_status read_object(struct reading *in, const struct run_type *t, const struct json_node *v,
+                               void *obj, const struct path *at);
 
 __attribute__((format(printf, 3, 4))) static tare_status fault(struct reading *in, const struct path *at,
                                                                const char *format, ...)
@@ -47,54 +48,57 @@ static tare_status no_memory(struct reading *in)
     return error_set(in->err, TARE_NOMEM, "%s: out of memory", in->name);
 }
 
-static const char *kind_of(const json_t *v)
+static const char *kind_of(const struct json_node *v)
 {
-    switch (json_typeof(v)) {
-    case JSON_OBJECT: return "an object";
-    case JSON_ARRAY: return "an array";
-    case JSON_STRING: return "a string";
-    case JSON_INTEGER:
-    case JSON_REAL: return "a number";
-    case JSON_TRUE:
-    case JSON_FALSE: return "a boolean";
-    case JSON_NULL: return "null";
+    switch (v->kind) {
+    case TREE_OBJECT: return "an object";
+    case TREE_ARRAY: return "an array";
+    case TREE_STRING: return "a string";
+    case TREE_INTEGER:
+    case TREE_REAL: return "a number";
+    case TREE_TRUE:
+    case TREE_FALSE: return "a boolean";
+    case TREE_NULL: return "null";
     }
     return "something else";
 }
 
-static tare_status expected(struct reading *in, const struct path *at, const char *what, const json_t *v)
+static tare_status expected(struct reading *in, const struct path *at, const char *what,
+                            const struct json_node *v)
 {
     return fault(in, at, "expected %s, got %s", what, kind_of(v));
 }
 
 /* ---- single values ---- */
 
-static tare_status read_string(struct reading *in, const struct run_field *f, json_t *v, const char **out,
-                               const struct path *at)
+static tare_status read_string(struct reading *in, const struct run_field *f, const struct json_node *v,
+                               const char **out, const struct path *at)
 {
-    if (!json_is_string(v)) return expected(in, at, "a string", v);
-    const char *s = json_string_value(v);
-    if (!field_text_ok(f->rule, s)) return fault(in, at, "expected %s, got \"%.40s\"", f->rule->expect, s);
-    *out = arena_str(in->arena, s);
-    return *out ? TARE_OK : no_memory(in);
+    if (v->kind != TREE_STRING) return expected(in, at, "a string", v);
+    if (!field_text_ok(f->rule, v->s))
+        return fault(in, at, "expected %s, got \"%.40s\"", f->rule->expect, v->s);
+    *out = v->s;
+    return TARE_OK;
 }
 
 /* As in JSON Schema, 5.0 and 5e0 are integers. */
-static tare_status read_integer(struct reading *in, json_t *v, int64_t *out, const struct path *at)
+static tare_status read_integer(struct reading *in, const struct json_node *v, int64_t *out,
+                                const struct path *at)
 {
-    if (!json_is_number(v)) return expected(in, at, "a number", v);
-    if (json_is_integer(v)) {
-        *out = json_integer_value(v);
+    if (v->kind == TREE_INTEGER) {
+        *out = v->i;
         return TARE_OK;
     }
-    double d = json_real_value(v);
+    if (v->kind != TREE_REAL) return expected(in, at, "a number", v);
+    double d = v->d;
     if (d != floor(d)) return fault(in, at, "expected an integer, got a fraction");
     if (d >= 0x1p63 || d < -0x1p63) return fault(in, at, "does not fit 64 bits");
     *out = (int64_t)d;
     return TARE_OK;
 }
 
-static tare_status read_count(struct reading *in, json_t *v, uint64_t *out, const struct path *at)
+static tare_status read_count(struct reading *in, const struct json_node *v, uint64_t *out,
+                              const struct path *at)
 {
     int64_t i = 0;
     tare_status s = read_integer(in, v, &i, at);
@@ -105,8 +109,8 @@ static tare_status read_count(struct reading *in, json_t *v, uint64_t *out, cons
 }
 
 /* Of U64 and I64: into the number itself, or into one with `known` before it. */
-static tare_status read_whole(struct reading *in, const struct run_field *f, json_t *v, void *p,
-                              const struct path *at)
+static tare_status read_whole(struct reading *in, const struct run_field *f, const struct json_node *v,
+                              void *p, const struct path *at)
 {
     bool plain = f->flags & FIELD_PLAIN;
     void *to = plain ? p : (char *)p + offsetof(struct known_u64, v);
@@ -116,14 +120,14 @@ static tare_status read_whole(struct reading *in, const struct run_field *f, jso
 }
 static_assert(offsetof(struct known_u64, v) == offsetof(struct known_i64, v), "one place for both");
 
-static tare_status read_f64(struct reading *in, const struct run_field *f, json_t *v, void *p,
+static tare_status read_f64(struct reading *in, const struct run_field *f, const struct json_node *v, void *p,
                             const struct path *at)
 {
     uint64_t whole = 0;
     tare_status s = f->flags & FIELD_WHOLE ? read_count(in, v, &whole, at) : TARE_OK;
     if (s < 0) return s;
-    if (!json_is_number(v)) return expected(in, at, "a number", v);
-    double d = json_number_value(v);
+    if (v->kind != TREE_INTEGER && v->kind != TREE_REAL) return expected(in, at, "a number", v);
+    double d = v->kind == TREE_REAL ? v->d : (double)v->i;
     const char *cause = field_number_fault(f, d);
     if (cause) return fault(in, at, "%s", cause);
     if (f->flags & FIELD_PLAIN) {
@@ -136,36 +140,36 @@ static tare_status read_f64(struct reading *in, const struct run_field *f, json_
 
 /* ---- free-form maps ---- */
 
-static tare_status read_map(struct reading *in, json_t *v, struct run_map *out, const struct path *at,
-                            int left);
+static tare_status read_map(struct reading *in, const struct json_node *v, struct run_map *out,
+                            const struct path *at, int left);
 
-static tare_status read_list_value(struct reading *in, json_t *v, struct run_map *out, const struct path *at,
-                                   int left);
+static tare_status read_list_value(struct reading *in, const struct json_node *v, struct run_map *out,
+                                   const struct path *at, int left);
 
-static tare_status read_value(struct reading *in, json_t *v, struct run_value *out, const struct path *at,
-                              int left)
+static tare_status read_value(struct reading *in, const struct json_node *v, struct run_value *out,
+                              const struct path *at, int left)
 {
-    switch (json_typeof(v)) {
-    case JSON_NULL: out->kind = RUN_NULL; return TARE_OK;
-    case JSON_TRUE:
-    case JSON_FALSE:
+    switch (v->kind) {
+    case TREE_NULL: out->kind = RUN_NULL; return TARE_OK;
+    case TREE_TRUE:
+    case TREE_FALSE:
         out->kind = RUN_BOOL;
-        out->yes = json_is_true(v);
+        out->yes = v->kind == TREE_TRUE;
         return TARE_OK;
-    case JSON_INTEGER:
+    case TREE_INTEGER:
         out->kind = RUN_INT;
-        out->i = json_integer_value(v);
+        out->i = v->i;
         return TARE_OK;
-    case JSON_REAL:
+    case TREE_REAL:
         out->kind = RUN_REAL;
-        out->d = json_real_value(v);
+        out->d = v->d;
         return TARE_OK;
-    case JSON_STRING:
+    case TREE_STRING:
         out->kind = RUN_TEXT;
-        out->s = arena_str(in->arena, json_string_value(v));
-        return out->s ? TARE_OK : no_memory(in);
-    case JSON_ARRAY: out->kind = RUN_LIST; return read_list_value(in, v, &out->items, at, left);
-    case JSON_OBJECT: out->kind = RUN_MAP; return read_map(in, v, &out->items, at, left);
+        out->s = v->s;
+        return TARE_OK;
+    case TREE_ARRAY: out->kind = RUN_LIST; return read_list_value(in, v, &out->items, at, left);
+    case TREE_OBJECT: out->kind = RUN_MAP; return read_map(in, v, &out->items, at, left);
     }
     return fault(in, at, "value of no known kind");
 }
@@ -178,18 +182,19 @@ static size_t room_for(size_t n)
     return cap;
 }
 
-static tare_status read_list_value(struct reading *in, json_t *v, struct run_map *out, const struct path *at,
-                                   int left)
+static tare_status read_list_value(struct reading *in, const struct json_node *v, struct run_map *out,
+                                   const struct path *at, int left)
 {
     if (left == 0) return fault(in, at, "nested too deeply");
-    out->n = json_array_size(v);
+    out->n = v->items.n;
+    size_t i = 0;
     if (out->n > RUN_LIST_MAX)
         return fault(in, at, "%zu items, at most %d are allowed", out->n, RUN_LIST_MAX);
     out->at = arena_new(in->arena, room_for(out->n), sizeof *out->at);
     if (!out->at) return no_memory(in);
-    for (size_t i = 0; i < out->n; i++) {
+    for (const struct json_node *item = v->items.first; item; item = item->next, i++) {
         struct path here = {at, NULL, i};
-        tare_status s = read_value(in, json_array_get(v, i), &out->at[i].value, &here, left - 1);
+        tare_status s = read_value(in, item, &out->at[i].value, &here, left - 1);
         if (s < 0) return s;
     }
     return TARE_OK;
@@ -207,35 +212,32 @@ static tare_status check_keys(struct reading *in, size_t n, size_t max, const st
 
 /* `left` bounds the depth of what a file may nest, and check_keys() the number of keys over the whole
  * document: both keep a small hostile file from costing much. */
-static tare_status read_map(struct reading *in, json_t *v, struct run_map *out, const struct path *at,
-                            int left)
+static tare_status read_map(struct reading *in, const struct json_node *v, struct run_map *out,
+                            const struct path *at, int left)
 {
-    const char *key;
-    json_t *item;
     size_t i = 0;
     if (left == 0) return fault(in, at, "nested too deeply");
-    out->n = json_object_size(v);
+    out->n = v->items.n;
     tare_status s = check_keys(in, out->n, in->many_keys ? RUN_LIST_MAX : RUN_MAP_MAX, at);
     if (s < 0) return s;
     out->at = arena_new(in->arena, room_for(out->n), sizeof *out->at);
     if (!out->at) return no_memory(in);
-    json_object_foreach(v, key, item)
-    {
+    for (const struct json_node *item = v->items.first; item; item = item->next) {
         struct run_entry *e = &out->at[i++];
-        struct path here = {at, key, 0};
-        if (!field_key_ok(key))
+        struct path here = {at, item->key, 0};
+        if (!field_key_ok(item->key))
             return fault(in, at, "a key is not 1 to %d characters of printable ASCII", RUN_KEY_MAX);
-        if (!(e->key = arena_str(in->arena, key))) return no_memory(in);
+        e->key = item->key;
         s = read_value(in, item, &e->value, &here, left - 1);
         if (s < 0) return s;
     }
     return TARE_OK;
 }
 
-static tare_status read_map_field(struct reading *in, const struct run_field *f, json_t *v,
+static tare_status read_map_field(struct reading *in, const struct run_field *f, const struct json_node *v,
                                   struct run_map *out, const struct path *at)
 {
-    if (!json_is_object(v)) return expected(in, at, "an object", v);
+    if (v->kind != TREE_OBJECT) return expected(in, at, "an object", v);
     in->many_keys = f->kind == FIELD_REASONS;
     tare_status s = read_map(in, v, out, at, RUN_MAP_DEPTH + 1);
     in->many_keys = false;
@@ -249,16 +251,16 @@ static tare_status read_map_field(struct reading *in, const struct run_field *f,
 
 /* ---- counts and samples ---- */
 
-static tare_status read_counts(struct reading *in, json_t *v, void *p, const struct path *at)
+static tare_status read_counts(struct reading *in, const struct json_node *v, void *p, const struct path *at)
 {
-    if (!json_is_array(v)) return expected(in, at, "an array", v);
-    size_t n = json_array_size(v);
+    if (v->kind != TREE_ARRAY) return expected(in, at, "an array", v);
+    size_t n = v->items.n, i = 0;
     if (n > RUN_BUCKETS_MAX) return fault(in, at, "%zu buckets, at most %d are allowed", n, RUN_BUCKETS_MAX);
     uint64_t *counts = arena_new(in->arena, n, sizeof *counts);
     if (!counts) return no_memory(in);
-    for (size_t i = 0; i < n; i++) {
+    for (const struct json_node *item = v->items.first; item; item = item->next, i++) {
         struct path here = {at, NULL, i};
-        tare_status s = read_count(in, json_array_get(v, i), &counts[i], &here);
+        tare_status s = read_count(in, item, &counts[i], &here);
         if (s < 0) return s;
     }
     memcpy(p, &counts, sizeof counts);
@@ -268,12 +270,13 @@ static tare_status read_counts(struct reading *in, json_t *v, void *p, const str
 
 /* The number of samples is bounded over the whole document before any is unpacked: a few bytes can claim
  * millions. */
-static tare_status read_samples(struct reading *in, json_t *v, struct run_samples *raw, const struct path *at)
+static tare_status read_samples(struct reading *in, const struct json_node *v, struct run_samples *raw,
+                                const struct path *at)
 {
     struct run_packed k = {0};
     struct path data = {at, "data", 0};
     tare_error cause = TARE_ERROR_INIT;
-    if (!json_is_object(v)) return expected(in, at, "an object", v);
+    if (v->kind != TREE_OBJECT) return expected(in, at, "an object", v);
     tare_status s = read_object(in, field_packed, v, &k, at);
     if (s < 0) return s;
     in->n_samples += k.count;
@@ -293,17 +296,16 @@ static tare_status read_samples(struct reading *in, json_t *v, struct run_sample
 
 /* The array grows as items are read and is not made in one piece for the number claimed. Items are
  * pointers, so that one stays where it is when others are added. */
-static tare_status read_list(struct reading *in, const struct run_field *f, json_t *v, void *p,
-                             const struct path *at)
+static tare_status read_list(struct reading *in, const struct run_field *f, const struct json_node *v,
+                             void *p, const struct path *at)
 {
-    if (!json_is_array(v)) return expected(in, at, "an array", v);
-    size_t n = json_array_size(v);
+    if (v->kind != TREE_ARRAY) return expected(in, at, "an array", v);
+    size_t n = v->items.n, i = 0;
     if (n > RUN_LIST_MAX) return fault(in, at, "%zu items, at most %d are allowed", n, RUN_LIST_MAX);
     void **items = NULL;
-    for (size_t i = 0; i < n; i++) {
+    for (const struct json_node *item = v->items.first; item; item = item->next, i++) {
         struct path here = {at, NULL, i};
-        json_t *item = json_array_get(v, i);
-        if (!json_is_object(item)) return expected(in, &here, "an object", item);
+        if (item->kind != TREE_OBJECT) return expected(in, &here, "an object", item);
         if (!(items = arena_grow(in->arena, items, i, sizeof *items))) return no_memory(in);
         if (!(items[i] = arena_new(in->arena, 1, f->type->size))) return no_memory(in);
         tare_status s = read_object(in, f->type, item, items[i], &here);
@@ -314,16 +316,16 @@ static tare_status read_list(struct reading *in, const struct run_field *f, json
     return TARE_OK;
 }
 
-static tare_status read_sub(struct reading *in, const struct run_field *f, json_t *v, void *p,
+static tare_status read_sub(struct reading *in, const struct run_field *f, const struct json_node *v, void *p,
                             const struct path *at)
 {
-    if (!json_is_object(v)) return expected(in, at, "an object", v);
+    if (v->kind != TREE_OBJECT) return expected(in, at, "an object", v);
     if (!(f->flags & FIELD_REQUIRED)) *(bool *)p = true;
     return read_object(in, f->type, v, p, at);
 }
 
-static tare_status read_field(struct reading *in, const struct run_field *f, json_t *v, void *p,
-                              const struct path *at)
+static tare_status read_field(struct reading *in, const struct run_field *f, const struct json_node *v,
+                              void *p, const struct path *at)
 {
     switch (f->kind) {
     case FIELD_STRING: return read_string(in, f, v, p, at);
@@ -331,8 +333,8 @@ static tare_status read_field(struct reading *in, const struct run_field *f, jso
     case FIELD_I64: return read_whole(in, f, v, p, at);
     case FIELD_F64: return read_f64(in, f, v, p, at);
     case FIELD_BOOL:
-        if (!json_is_boolean(v)) return expected(in, at, "a boolean", v);
-        *(struct known_bool *)p = known_bool(json_is_true(v));
+        if (v->kind != TREE_TRUE && v->kind != TREE_FALSE) return expected(in, at, "a boolean", v);
+        *(struct known_bool *)p = known_bool(v->kind == TREE_TRUE);
         return TARE_OK;
     case FIELD_OBJECT: return read_sub(in, f, v, p, at);
     case FIELD_LIST: return read_list(in, f, v, p, at);
@@ -344,31 +346,27 @@ static tare_status read_field(struct reading *in, const struct run_field *f, jso
     return fault(in, at, "field of no known kind");
 }
 
-static tare_status refuse_strangers(struct reading *in, const struct run_type *t, json_t *v,
+static tare_status refuse_strangers(struct reading *in, const struct run_type *t, const struct json_node *v,
                                     const struct path *at)
 {
-    const char *key;
-    json_t *item;
-    json_object_foreach(v, key, item)
-    {
-        (void)item;
-        if (!field_find(t, key)) return fault(in, at, "unknown field \"%.40s\"", key);
-    }
+    for (const struct json_node *m = v->items.first; m; m = m->next)
+        if (!field_find(t, m->key)) return fault(in, at, "unknown field \"%.40s\"", m->key);
     return TARE_OK;
 }
 
 /* `obj` is zeroed. Absent and null are the same: unknown. */
-static tare_status read_object(struct reading *in, const struct run_type *t, json_t *v, void *obj,
-                               const struct path *at)
+static tare_status read_object(struct reading *in, const struct run_type *t, const struct json_node *v,
+                               void *obj, const struct path *at)
 {
     tare_status s = t->closed ? refuse_strangers(in, t, v, at) : TARE_OK;
+    const struct json_node *hint = NULL; /* documents of ours are in the order of the rows */
     for (size_t i = 0; i < t->n_fields && s == TARE_OK; i++) {
         const struct run_field *f = &t->fields[i];
         struct path here = {at, f->key, 0};
-        json_t *item = json_object_get(v, f->key);
+        const struct json_node *item = json_tree_get(v, f->key, &hint);
         bool map = f->kind == FIELD_MAP || f->kind == FIELD_REASONS; /* empty, never null */
         if (!item && (f->flags & FIELD_REQUIRED)) return fault(in, &here, "missing");
-        if (!item || (json_is_null(item) && !map && !(f->flags & FIELD_REQUIRED))) continue;
+        if (!item || (item->kind == TREE_NULL && !map && !(f->flags & FIELD_REQUIRED))) continue;
         s = read_field(in, f, item, (char *)obj + f->offset, &here);
     }
     if (s < 0) return s;
@@ -379,12 +377,12 @@ static tare_status read_object(struct reading *in, const struct run_type *t, jso
 /* ---- the whole ---- */
 
 /* "tare.run/1", or a newer minor version of it, "tare.run/1.3". */
-static tare_status check_schema(struct reading *in, json_t *root)
+static tare_status check_schema(struct reading *in, const struct json_node *root)
 {
     const char *ours = in->form->schema;
     size_t whole = strlen(ours), stem = (size_t)(strrchr(ours, '/') - ours) + 1;
-    json_t *v = json_object_get(root, "schema");
-    const char *s = v ? json_string_value(v) : NULL;
+    const struct json_node *hint = NULL, *v = json_tree_get(root, "schema", &hint);
+    const char *s = v && v->kind == TREE_STRING ? v->s : NULL;
     if (!v) return error_set(in->err, TARE_FORMAT, "%s: schema: missing; not a %s", in->name, in->form->what);
     if (!s) return error_set(in->err, TARE_FORMAT, "%s: schema: expected a string", in->name);
     if (strncmp(s, ours, whole) == 0) {
@@ -398,18 +396,32 @@ static tare_status check_schema(struct reading *in, json_t *root)
     return error_set(in->err, TARE_FORMAT, "%s: schema: expected %s, got \"%.40s\"", in->name, ours, s);
 }
 
-static tare_status parse(struct reading *in, const void *bytes, size_t len, json_t **root)
+/* jansson has the better words: it reads again what was refused. It takes a refused allocation for a syntax error of the
+ * text, at some places. */
+static tare_status refuse_text(struct reading *in, const void *bytes, size_t len)
 {
     json_error_t e;
-    if (len > RUN_BYTES_MAX)
-        return error_set(in->err, TARE_FORMAT, "%s: larger than a %s may be (%zu MiB)", in->name,
-                         in->form->what, RUN_BYTES_MAX >> 20);
-    errno = 0; /* jansson takes a refused allocation for a syntax error of the text, at some places */
-    *root = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, &e);
-    if (*root && json_is_object(*root)) return TARE_OK;
-    if (*root) return error_set(in->err, TARE_FORMAT, "%s: expected an object, got an array", in->name);
+    errno = 0;
+    json_t *whole = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, &e);
+    json_decref(whole);
+    if (whole)
+        return error_set(in->err, TARE_FORMAT, "%s: has a NUL byte", in->name); /* behind a number: unseen */
     if (errno == ENOMEM) return no_memory(in);
     return error_set(in->err, TARE_FORMAT, "%s: line %d, column %d: %s", in->name, e.line, e.column, e.text);
+}
+
+/* Texts stay in the document's arena: no string is copied for itself. */
+static tare_status parse(struct reading *in, struct arena *nodes, const struct fields_text *text,
+                         const struct json_node **root)
+{
+    if (text->len > RUN_BYTES_MAX)
+        return error_set(in->err, TARE_FORMAT, "%s: larger than a %s may be (%zu MiB)", in->name,
+                         in->form->what, RUN_BYTES_MAX >> 20);
+    tare_status s = json_tree_read((struct json_room){nodes, in->arena}, text->bytes, text->len, root);
+    if (s == TARE_NOMEM) return no_memory(in);
+    if (s != TARE_OK) return refuse_text(in, text->bytes, text->len);
+    if ((*root)->kind == TREE_OBJECT) return TARE_OK;
+    return error_set(in->err, TARE_FORMAT, "%s: expected an object, got an array", in->name);
 }
 
 tare_status fields_read(const struct run_form *form, const struct fields_text *text, void *obj,
@@ -417,11 +429,12 @@ tare_status fields_read(const struct run_form *form, const struct fields_text *t
 {
     struct reading in = {.form = form, .name = text->name, .arena = arena, .err = err};
     const struct path root_path = {NULL, NULL, 0};
-    json_t *root = NULL;
-    tare_status s = parse(&in, text->bytes, text->len, &root);
+    const struct json_node *root = NULL;
+    struct arena nodes = ARENA_INIT;
+    tare_status s = parse(&in, &nodes, text, &root);
     if (s == TARE_OK) s = check_schema(&in, root);
     if (s == TARE_OK) s = read_object(&in, form->type, root, obj, &root_path);
-    json_decref(root);
+    arena_release(&nodes);
     return s;
 }
 

@@ -12,7 +12,8 @@ struct query_word { /* what a query may say */
 };
 
 struct steps {
-    void (*now)(struct server *s, struct exchange *x); /* must not wait for anything */
+    /* Must not wait for anything. Where it sets x->work it has done what `read` would do: that is left out. */
+    void (*now)(struct server *s, struct exchange *x);
     void (*read)(struct server *s, struct store *st, struct exchange *x);
     /* All that wait share one transaction, and are tried each by itself where it fails: it may run twice. */
     tare_status (*write)(struct server *s, struct store *st, struct exchange *x, tare_error *err);
