@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * fuzz_readings.c - any bytes as a batch of samples, as an OTLP request and as a chunk of the store. What is taken
- * obeys the rules: names, labels, finite values, series in order; what is refused has a text; nothing beyond the bytes
- * is read. What is packed comes back as it was. */
+ * fuzz_readings.c - any bytes as a batch of samples, as an OTLP request in both its forms and as a chunk of the store.
+ * What is taken obeys the rules: names, labels, finite values, series in order; what is refused has a text; nothing
+ * beyond the bytes is read. What is packed comes back as it was. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -85,11 +85,11 @@ static void read_batch(const char *bytes, size_t n)
     arena_release(&arena);
 }
 
-static void read_otlp(const char *bytes, size_t n)
+static void read_otlp(const char *bytes, size_t n, bool proto)
 {
     struct otlp o = {.arena = ARENA_INIT};
     tare_error err = TARE_ERROR_INIT;
-    tare_status s = otlp_read_json(&o, bytes, n, &err);
+    tare_status s = (proto ? otlp_read_proto(&o, bytes, n, &err) : otlp_read_json(&o, bytes, n, &err));
     must(s == TARE_OK || err.text[0]);
     if (s == TARE_OK) otlp_close(&o, now_ms);
     for (size_t i = 0; i < o.hosts.at.n && s == TARE_OK; i++) check_rules(o.hosts.at.items[i]);
@@ -113,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct store_chunk c = {.from_ms = now_ms, .body = {bytes, size - 1}};
     size_t n = 0;
     if (data[0] == 'c') must(chunk_read(&c, count, &n, NULL) != TARE_OK || n <= size);
-    if (data[0] == 'o') read_otlp(bytes, size - 1);
+    if (data[0] == 'o' || data[0] == 'p') read_otlp(bytes, size - 1, data[0] == 'p');
     if (data[0] == 'b') read_batch(bytes, size - 1);
     return 0;
 }

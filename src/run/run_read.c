@@ -396,8 +396,8 @@ static tare_status check_schema(struct reading *in, const struct json_node *root
     return error_set(in->err, TARE_FORMAT, "%s: schema: expected %s, got \"%.40s\"", in->name, ours, s);
 }
 
-/* jansson has the better words: it reads again what was refused. It takes a refused allocation for a syntax error of the
- * text, at some places. */
+/* jansson has the better words: it reads again what was refused. It takes a refused allocation for a syntax error of
+ * the text, at some places. */
 static tare_status refuse_text(struct reading *in, const void *bytes, size_t len)
 {
     json_error_t e;

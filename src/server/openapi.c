@@ -114,6 +114,11 @@ static void put_body(struct json *j, const struct route *r)
     json_key(j, "application/json");
     json_object_begin(j);
     json_object_end(j);
+    if (r->steps->takes) {
+        json_key(j, r->steps->takes);
+        json_object_begin(j);
+        json_object_end(j);
+    }
     json_object_end(j);
     json_kv_uint(j, "x-bytes-max", r->body_max);
     json_object_end(j);

@@ -190,21 +190,21 @@ static bool is_authorized(struct server *s, struct exchange *x)
     return may_take(s, x, &s->limit, &key);
 }
 
-static bool is_json(const struct exchange *x)
+static bool has_wanted_type(const struct exchange *x)
 {
-    const char *type = http_header(&x->head, "content-type");
-    static const char json[] = "application/json";
-    return type && strncasecmp(type, json, sizeof json - 1) == 0 && strchr("; ", type[sizeof json - 1]);
+    const char *other = x->route->steps->takes;
+    return exchange_has_type(x, "application/json") || (other && exchange_has_type(x, other));
 }
 
-/* Bodies are JSON as it is: nothing is unpacked, so nothing can be packed to burst. False: answered. */
+/* Bodies are taken as they are: nothing is unpacked, so nothing can be packed to burst. False: answered. */
 static bool is_plain(struct exchange *x)
 {
-    const char *coding = http_header(&x->head, "content-encoding");
+    const char *coding = http_header(&x->head, "content-encoding"), *other = x->route->steps->takes;
     if (coding && strcasecmp(coding, "identity") != 0)
         reply_problem(x, 415, "a body with a Content-Encoding is not taken");
-    else if (x->route->body_max && !is_json(x))
-        reply_problem(x, 415, "Content-Type: application/json is needed");
+    else if (x->route->body_max && !has_wanted_type(x))
+        reply_problem(x, 415, "Content-Type: application/json%s%s is needed", other ? " or " : "",
+                      other ? other : "");
     return !x->reply.status;
 }
 

@@ -28,6 +28,7 @@ struct steps {
     const char *example;            /* of a body, or of a query: "?limit=2" */
     const char *replies;            /* its own statuses, "201,200,409"; NULL: 200 of a GET, else any 2xx */
     const char *type;               /* of its reply; NULL: application/json */
+    const char *takes;              /* a type of bodies beside application/json; NULL: none */
 };
 
 void steps_begin(struct server *s, struct exchange *x); /* on a thread of the loop */

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+import otlp_messages
 from serve_client import request
 from served import command, eventually, lock, server, start  # noqa: F401
 
@@ -356,6 +357,9 @@ def test_prometheus_sees_the_server_and_the_latest_of_its_hosts(server):
 
 # ---- OTLP ----
 
+PROTOBUF = {"Content-Type": "application/x-protobuf"}
+
+
 def otlp_point(value, at=T0, **attributes):
     point = {"timeUnixNano": str(at * 1_000_000), "attributes": [{"key": k, "value": v} for k, v in attributes.items()]}
     return {**point, **({"asInt": str(value)} if isinstance(value, int) else {"asDouble": value})}
@@ -407,7 +411,37 @@ def test_requests_that_are_no_otlp(server, body, said):
     assert got.status == 400 and said in got.json["detail"], got.body
 
 
+def test_otlp_in_protobuf_is_what_it_is_in_json(server):
+    token, cumulative = server.token(), {"aggregationTemporality": 2, "isMonotonic": True}
+    metrics = [{"name": "system.cpu.time", "unit": "s", "description": "not kept", "sum": {**cumulative, "dataPoints": [
+                   otlp_point(1.5, state={"stringValue": "idle"}, cpu={"intValue": "-3"}), otlp_point(3, T0 + 1000, on={"boolValue": True}, r={"doubleValue": 0.25})]}},
+               {"name": "queue.length", "gauge": {"dataPoints": [otlp_point(-7), {**otlp_point(9, T0 + 1000), "flags": 1}, otlp_point(float("nan"), T0 + 2000)]}},
+               {"name": "h", "histogram": {"dataPoints": [{}, {}]}}, {"name": "e", "exponentialHistogram": {"dataPoints": [{}]}}, {"name": "s", "summary": {"dataPoints": [{}]}},
+               {"name": "d", "sum": {"aggregationTemporality": 1, "dataPoints": [otlp_point(1)]}}, {"name": "bad name", "gauge": {"dataPoints": [otlp_point(1)]}}]
+    numbers = json.loads(json.dumps(metrics).replace("NaN", "null"))  # protobuf has numbers that JSON has not
+    plain = server.ask("POST", "/v1/metrics", token=token, body=otlp(*numbers, host_name="json", service_name="ads"))
+    for _ in range(2):  # the same request again counts once
+        packed = otlp_messages.packed(otlp(*metrics, host_name="proto", service_name="ads").replace(b"NaN", b'"NaN"'))
+        got = server.ask("POST", "/v1/metrics", token=token, body=packed, headers=PROTOBUF)
+        assert got.status == 200 and got.headers["content-type"] == "application/x-protobuf", got.body
+        assert otlp_messages.reply(got.body) == plain.json and plain.json["partialSuccess"]["rejectedDataPoints"] == "7"
+    when = "&from=%d&to=%d&points=4" % (T0, T0 + 4000)
+    for name in ("system.cpu.time", "queue.length"):
+        one, other = (ask(server, token, "host=%s&name=%s%s" % (host, name, when))["series"] for host in ("json", "proto"))
+        assert one == other and one
+    assert server.ask("POST", "/v1/metrics", token=token, body=b"", headers=PROTOBUF).body == b""  # nothing is a message, too
+
+
+@pytest.mark.parametrize("body, said", [(b"\x0a", "no protobuf"), (b"\x0a\x05\x0a", "no protobuf"), (b"\x08\x01", "another type"), (b'{"resourceMetrics":[]}', "no protobuf"),
+                                        (b"\x0a\x09\x12\x07\x12\x05\x0a\x03a\xffb", "UTF-8"), (b"\x0a\x09\x12\x07\x12\x05\x0a\x03a\x00b", "UTF-8")])
+def test_what_is_no_otlp_in_protobuf(server, body, said):
+    got = server.ask("POST", "/v1/metrics", token=server.token(), body=body, headers=PROTOBUF)
+    assert got.status == 400 and said in got.json["detail"], got.body
+
+
 def test_otlp_of_other_encodings_is_refused(server):
     token = server.token()
-    assert server.ask("POST", "/v1/metrics", token=token, body=b"\x0a\x00", headers={"Content-Type": "application/x-protobuf"}).status == 415
+    for headers in ({"Content-Type": "text/plain"}, {"Content-Type": "application/x-protobuffer"}, {**PROTOBUF, "Content-Encoding": "gzip"}):
+        assert server.ask("POST", "/v1/metrics", token=token, body=b"\x0a\x00", headers=headers).status == 415
+    assert server.ask("POST", "/api/v1/metrics", token=token, body=b"\x0a\x00", headers=PROTOBUF).status == 415  # only where it is OTLP
     assert server.ask("POST", "/v1/metrics", token=token, body=b'{"resourceMetrics":[]}').json == {}

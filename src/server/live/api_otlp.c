@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * api_otlp.c - metrics of other tools by OTLP/HTTP, in JSON. A request has no id: its bytes are the batch's, so that a
- * request that is sent again counts once. */
+ * api_otlp.c - metrics of other tools by OTLP/HTTP, in JSON or protobuf. A request has no id: its bytes are the
+ * batch's, so that a request that is sent again counts once. The reply is in the form of the request. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,15 +8,18 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/mem.h"
+#include "core/wire.h"
 #include "server/live/api_metrics.h"
 #include "server/route.h"
 
 enum { ID_BYTES = 16 };
+#define PROTOBUF "application/x-protobuf"
 
 struct export
 {
     struct otlp otlp;
     char id[8 + 2 * ID_BYTES];
+    bool proto;                  /* not JSON */
     struct store_batch *batches; /* one for each host */
     enum store_kept *kept;
 };
@@ -46,10 +49,14 @@ static void check_export(struct server *sv, struct store *s, struct exchange *x)
 {
     tare_error err = TARE_ERROR_INIT;
     struct export *e = x->work = mem_new(1, sizeof *e);
+    tare_status status = e ? TARE_OK : error_nomem(&err, "an export");
     (void)sv;
     (void)s;
-    tare_status status =
-        e ? otlp_read_json(&e->otlp, x->body.data, x->body.len, &err) : error_nomem(&err, "an export");
+    if (e) {
+        e->proto = exchange_has_type(x, PROTOBUF);
+        status = e->proto ? otlp_read_proto(&e->otlp, x->body.data, x->body.len, &err)
+                          : otlp_read_json(&e->otlp, x->body.data, x->body.len, &err);
+    }
     if (status == TARE_OK) {
         otlp_close(&e->otlp, (int64_t)(clock_unix_ns() / 1000000));
         name_batches(x, e);
@@ -69,21 +76,22 @@ static tare_status keep_export(struct server *sv, struct store *s, struct exchan
     return status;
 }
 
-/* What was not kept is told as the protocol has it: such data points are not to be sent again. */
-static void answer_export(struct server *sv, struct store *s, struct exchange *x)
+static void write_proto(struct exchange *x, uint64_t rejected, const char *why)
 {
-    struct export *e = x->work;
-    uint64_t rejected = e->otlp.rejected;
-    const char *why = e->otlp.why;
+    struct buf part = BUF_INIT;
+    x->reply.type = PROTOBUF;
+    if (rejected) {
+        wire_add_uint(&part, 1, rejected);
+        wire_add_str(&part, 2, why);
+        wire_add_message(&x->reply.body, 1, &part);
+    }
+    buf_release(&part);
+}
+
+static void write_json(struct exchange *x, uint64_t rejected, const char *why)
+{
     char number[24];
     struct json j;
-    (void)sv;
-    (void)s;
-    for (size_t i = 0; i < e->otlp.hosts.at.n; i++) {
-        if (e->kept[i] != STORE_CROWDED) continue;
-        if (!rejected) why = "the host has too many series";
-        rejected += e->batches[i].n_readings;
-    }
     json_init(&j, &x->reply.body, JSON_STYLE_COMPACT);
     json_object_begin(&j);
     if (rejected) {
@@ -98,12 +106,29 @@ static void answer_export(struct server *sv, struct store *s, struct exchange *x
     json_finish(&j, NULL);
 }
 
+/* What was not kept is told as the protocol has it: such data points are not to be sent again. */
+static void answer_export(struct server *sv, struct store *s, struct exchange *x)
+{
+    struct export *e = x->work;
+    uint64_t rejected = e->otlp.rejected;
+    const char *why = e->otlp.why;
+    (void)sv;
+    (void)s;
+    for (size_t i = 0; i < e->otlp.hosts.at.n; i++) {
+        if (e->kept[i] != STORE_CROWDED) continue;
+        if (!rejected) why = "the host has too many series";
+        rejected += e->batches[i].n_readings;
+    }
+    (e->proto ? write_proto : write_json)(x, rejected, why);
+}
+
 const struct steps otlp_post = {
     .read = check_export,
     .write = keep_export,
     .written = answer_export,
     .forget = forget_export,
     .replies = "200",
+    .takes = PROTOBUF,
     .example = "{\"resourceMetrics\":[{\"resource\":{\"attributes\":[{\"key\":\"host.name\",\"value\":"
                "{\"stringValue\":\"gpu7\"}}]},\"scopeMetrics\":[{\"metrics\":[{\"name\":\"app.queue\",\"gauge\":"
                "{\"dataPoints\":[{\"timeUnixNano\":\"1763200000000000000\",\"asDouble\":3.5}]}}]}]}]}",

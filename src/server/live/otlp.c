@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * otlp.c - OTLP metrics in JSON as readings: gauges and cumulative sums. Members may be in any order, so the document
- * is read whole; what is not kept is counted with the reason of the first. */
+ * otlp.c - OTLP metrics as readings: gauges and cumulative sums. Members may be in any order, so the document is read
+ * whole; what is not kept is counted with the reason of the first. otlp_proto.c makes the same tree of protobuf. */
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/json.h"
 #include "core/mem.h"
-#include "server/live/readings.h"
+#include "server/live/otlp_tree.h"
 
 enum { ATTRIBUTES_MAX = 32, FACT_MAX = 1024 };
 
@@ -241,10 +240,18 @@ static tare_status take_resource(struct otlp *o, const json_t *resource, tare_er
     return s;
 }
 
+tare_status otlp_take(struct otlp *o, const json_t *resources, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    for (size_t i = 0; i < json_array_size(resources) && s == TARE_OK; i++)
+        s = take_resource(o, json_array_get(resources, i), err);
+    return s;
+}
+
 tare_status otlp_read_json(struct otlp *o, const char *bytes, size_t n, tare_error *err)
 {
     json_error_t e;
-    tare_status s = TARE_OK;
+    tare_status s;
     errno = 0; /* jansson takes a refused allocation for a syntax error of the text, at some places */
     json_t *root = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &e);
     const json_t *resources = json_object_get(root, "resourceMetrics");
@@ -254,8 +261,8 @@ tare_status otlp_read_json(struct otlp *o, const char *bytes, size_t n, tare_err
         s = error_set(err, TARE_FORMAT, "the request: line %d, byte %d: %.150s", e.line, e.position, e.text);
     else if (!json_is_array(resources))
         s = error_set(err, TARE_FORMAT, "the request: resourceMetrics: must be a list");
-    for (size_t i = 0; i < json_array_size(resources) && s == TARE_OK; i++)
-        s = take_resource(o, json_array_get(resources, i), err);
+    else
+        s = otlp_take(o, resources, err);
     json_decref(root);
     return s;
 }

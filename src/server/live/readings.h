@@ -54,6 +54,8 @@ struct otlp {
 /* An ExportMetricsServiceRequest in JSON. Data points that are no numbers (histograms, summaries) or break a rule are
  * counted, and the rest is taken. TARE_FORMAT: the request is none. */
 tare_status otlp_read_json(struct otlp *o, const char *bytes, size_t n, tare_error *err);
+tare_status otlp_read_proto(struct otlp *o, const void *bytes, size_t n,
+                            tare_error *err); /* the same in protobuf */
 void otlp_close(struct otlp *o,
                 int64_t now_ms); /* readings_close() of each host; those that fail are counted, too */
 void otlp_release(struct otlp *o);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/clock.h"
 #include "core/fmt.h"
@@ -103,6 +104,13 @@ void reply_release(struct reply *r)
 }
 
 /* ---- the body ---- */
+
+bool exchange_has_type(const struct exchange *x, const char *type)
+{
+    const char *is = http_header(&x->head, "content-type");
+    size_t n = strlen(type);
+    return is && strncasecmp(is, type, n) == 0 && strchr("; ", is[n]);
+}
 
 tare_status exchange_json(const struct exchange *x, json_t **out, tare_error *err)
 {

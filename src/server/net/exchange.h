@@ -76,6 +76,9 @@ void reply_refused(struct exchange *x, unsigned status, const tare_error *err);
 void reply_time(struct json *j, const char *key, int64_t unix_ms);
 void reply_release(struct reply *r);
 
+/* Whether the body says to be of this type, with or without parameters. */
+bool exchange_has_type(const struct exchange *x, const char *type);
+
 /* The body as JSON; TARE_INVALID names the place where it is none. */
 tare_status exchange_json(const struct exchange *x, json_t **out, tare_error *err);
 
