@@ -631,7 +631,7 @@ def _memory_rows(memory: dict[str, Any]) -> str:
     if growth["verdict"] == "unknown":
         return "\n".join([*lines, f"Leak test: unknown ({growth['why']})"])
     low, high = growth["interval"]
-    grown = f"memory grew by {in_column(growth['rise_mb'], 'MB')} and was not flat at the end"
+    grown = f"memory grew by {in_column(growth['rise_mb'], 'MB')} after the first third and was not flat at the end"
     verdict = {"growing": grown, "steady": "memory is steady", "inconclusive": "inconclusive, try more iterations"}[growth["verdict"]]
     slope = f"{in_column(growth['mb_per_iteration'], 'MB')} an iteration ({in_column(low)} to {in_column(high)})"
     return "\n".join([*lines, f"Leak test over {memory['samples']} calls: {verdict}; {slope}"])

@@ -32,7 +32,7 @@ RULES: list[tuple[Callable[[Any], bool], str]] = [
     ),
     (
         lambda m: m.memory.leak.growing,
-        "Memory grew by {m.memory.leak.growth_mb:.1f} MB, {m.memory.leak.mb_per_s:.2f} MB/s, and was not flat at the end "
+        "Memory grew by {m.memory.leak.growth_mb:.1f} MB after the first third, {m.memory.leak.mb_per_s:.2f} MB/s, and was not flat at the end "
         "(confidence {m.memory.leak.confidence:.3f}) - watch it longer: data that is built up is there at last, a leak is not",
     ),
     (lambda m: m.memory.peak_swap_mb > 1, "{m.memory.peak_swap_mb:.0f} MB of this process are swapped out - it needs more memory than there is"),

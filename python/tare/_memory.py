@@ -175,8 +175,8 @@ def leak_finding(growth: dict[str, Any]) -> list[dict[str, Any]]:
     return [{
         "id": "memory.leak",
         "severity": "critical",
-        "description": f"memory grew by {in_sentence(growth['rise_mb'], 'MB')}, {in_sentence(growth['mb_per_iteration'], 'MB')} an iteration, "
-                       "and was not flat at the end",
+        "description": f"memory grew by {in_sentence(growth['rise_mb'], 'MB')} after the first third, "
+                       f"{in_sentence(growth['mb_per_iteration'], 'MB')} an iteration, and was not flat at the end",
         "case": None,
         "evidence": growth,
         "action": "run with more iterations: a cache fills, a leak does not end; then look for results or graphs of gradients that are kept",

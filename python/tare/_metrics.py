@@ -27,7 +27,7 @@ class LeakTest:
     mb_per_s: float
     mb_per_s_low: float
     mb_per_s_high: float
-    growth_mb: float
+    growth_mb: float  # after the first third, in which programs load and warm up
     samples: int
 
     @property
