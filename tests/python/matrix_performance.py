@@ -3,6 +3,7 @@
 memory that stays flat; unknown values; verdicts. Needs Python alone."""
 
 import asyncio
+import contextlib
 import dataclasses
 import gc
 import json
@@ -648,6 +649,22 @@ class Production(unittest.TestCase):
         p = tare.ProductionProfiler(sla_s=0.1, on_violation=lambda entry: 1 / 0)
         with self.assertLogs("tare", "ERROR"):
             self.assertEqual(p.log_metrics(1, 1.0)["request_id"], 1)
+
+    def test_what_raised_before_it_could_be_logged_is_an_error(self):
+        p = tare.ProductionProfiler()
+        for i in range(10):
+            with contextlib.suppress(TimeoutError):
+                with p.profile_request(i):
+                    if i % 5 == 0:
+                        raise TimeoutError
+                p.log_metrics(i, 0.01)
+        report = p.generate_hourly_report()
+        self.assertEqual((report["requests_processed"], report["errors"], report["not_logged"]), (8, 2, 2))
+        p.log_metrics(0, 0.01)  # late: counted once
+        report = p.generate_hourly_report()
+        self.assertEqual((report["requests_processed"], report["errors"], report["not_logged"]), (9, 2, 1))
+        p._pending[5].begun -= 2 * 3600 * 10**9
+        self.assertEqual(p.generate_hourly_report()["not_logged"], 0)
 
     def test_no_requests(self):
         report = tare.ProductionProfiler().generate_hourly_report()
