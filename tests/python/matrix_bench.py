@@ -8,6 +8,7 @@ import gc
 import json
 import os
 import signal
+import statistics
 import sys
 import tempfile
 import threading
@@ -55,10 +56,20 @@ class Cases(unittest.TestCase):
         self.assertIsNone(run.to_dict()["cases"][0]["accuracy"])
 
     def test_known_work_takes_its_time(self):
-        run = tare.bench(time.sleep, 0.005, **QUICK)
-        self.assertGreater(run.cases[0].p50_ms, 4.9)
-        self.assertLess(run.cases[0].p50_ms, 20)
-        self.assertAlmostEqual(run.cases[0].throughput * run.cases[0].mean_ms / 1e3, 1, delta=0.3)
+        took = []
+
+        def nap():
+            begun = time.perf_counter_ns()
+            time.sleep(0.005)
+            took.append((time.perf_counter_ns() - begun) / 1e6)
+
+        case = tare.bench(nap, **QUICK).cases[0]
+        tenths = statistics.quantiles(took, n=10)  # as it saw itself: a busy machine lets it sleep for longer
+        self.assertGreater(case.p50_ms, 4.9)
+        self.assertGreater(case.p50_ms, 0.9 * tenths[0])
+        self.assertLess(case.p50_ms, 1.1 * tenths[-1] + 1)
+        share = case.throughput * case.mean_ms / 1e3  # of the time the calls took; the rest is between them, where others may run
+        self.assertTrue(0.3 < share < 1.1, share)
 
     def test_short_calls_are_timed_together_and_told(self):
         run = tare.bench(len, (), **QUICK)
