@@ -20,6 +20,7 @@ import time
 from typing import Any, Callable, Iterable, Iterator, NamedTuple
 
 from tare import _tare
+from tare._tare import in_sentence
 from tare._unknown import Unknown, known, plain
 
 log = logging.getLogger("tare.tune")
@@ -373,7 +374,8 @@ class Spent:
         now, each = time.monotonic(), dict[str, float]()
         for (what, at), (_, end) in zip(self.parts, [*self.parts[1:], ("", now)]):
             each[what] = each.get(what, 0.0) + end - at
-        return f"took {now - self.begun:.1f} s of a budget of {self.budget_s:g} s: " + ", ".join(f"{what} {seconds:.1f} s" for what, seconds in each.items())
+        parts = ", ".join(f"{what} {in_sentence(seconds, 's')}" for what, seconds in each.items())
+        return f"took {in_sentence(now - self.begun, 's')} of a budget of {self.budget_s:g} s: {parts}"
 
 
 # ---- confirmation ----

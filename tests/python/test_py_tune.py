@@ -156,7 +156,7 @@ def test_a_budget_that_was_not_kept_is_said(monkeypatch):
         now[0] += seconds
     assert spent.said() is None and spent.took_s() == 11 and spent.left_s() == -1 and spent.left_s(2) == 9  # within a tenth
     now[0] += 1
-    assert spent.said() == "took 12.0 s of a budget of 10 s: looking 3.0 s, the search 6.0 s, the proof 3.0 s"
+    assert spent.said() == "took 12 s of a budget of 10 s: looking 3 s, the search 6 s, the proof 3 s"
     assert _tune.Spent(None).said() is None
 
 
