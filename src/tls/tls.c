@@ -127,11 +127,33 @@ static tare_status read_certificate(struct tls_context *c, const char *certifica
     return TARE_OK;
 }
 
+/* RFC 7301: a list of names, each behind its length. */
+static const unsigned char spoken[] = "\x08http/1.1";
+
+/* What OpenSSL hands to a function that chooses. */
+#define OFFER \
+    SSL *ssl, const unsigned char **out, unsigned char *n, const unsigned char *offered, unsigned n_offered, void *ctx
+
+/* A client that would speak h2 alone is told so by an alert, and not by bytes that it cannot read. */
+static int choose_protocol(OFFER)
+{
+    (void)ssl, (void)ctx;
+    for (unsigned at = 0; at < n_offered; at += 1U + offered[at]) {
+        if (offered[at] != spoken[0] || at + spoken[0] >= n_offered) continue;
+        if (memcmp(offered + at + 1, spoken + 1, spoken[0]) != 0) continue;
+        *out = spoken + 1;
+        *n = spoken[0];
+        return SSL_TLSEXT_ERR_OK;
+    }
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
 tare_status tls_serve(struct tls_context **out, const char *certificate, const char *key, tare_error *err)
 {
     struct tls_context *c = NULL;
     tare_status s = new_context(&c, TLS_server_method(), err);
     if (s != TARE_OK) return s;
+    SSL_CTX_set_alpn_select_cb(c->ssl, choose_protocol, NULL);
     s = read_certificate(c, certificate, err);
     if (s == TARE_OK) s = read_key(c, key, err);
     if (s == TARE_OK && SSL_CTX_check_private_key(c->ssl) != 1)

@@ -191,6 +191,16 @@ def test_a_page_that_is_known_is_not_sent_again(server):
     assert again.status == 304 and again.body == b"" and again.headers["etag"] == first.headers["etag"]
 
 
+def test_logging_out_is_in_the_audit(server):
+    admin, token = server.token("admin"), server.token("read", "--project", "nlp")
+    cookie = log_in(server, token=token).headers["set-cookie"].split(";")[0]
+    for _ in range(2):  # the second time there is nobody any more
+        assert server.ask("DELETE", "/api/v1/session", headers={"Cookie": cookie, **OURS}).status == 204
+    told = lambda: [(e["what"], e["status"], e["who"], e["project"]) for e in server.ask("GET", "/api/v1/audit", token=admin).json["entries"] if "session" in e["what"]]  # noqa: E731
+    who = token.split("_")[2]
+    eventually(lambda: told() == [("DELETE /api/v1/session", 204, who, "nlp"), ("POST /api/v1/session", 201, who, "nlp")])
+
+
 def test_logins_are_in_the_audit(server):
     admin, token = server.token("admin"), server.token("read")
     assert log_in(server, token=token).status == 201

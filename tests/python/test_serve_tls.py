@@ -50,9 +50,25 @@ def test_versions_that_are_spoken(server, version):
     server.tls.minimum_version = server.tls.maximum_version = version
     server.tls.set_alpn_protocols(["h2", "http/1.1"])
     c = server.client()
-    assert c.sock.version() == version.name.replace("_", ".") and c.sock.selected_alpn_protocol() in (None, "http/1.1") and c.sock.compression() is None
+    assert c.sock.version() == version.name.replace("_", ".") and c.sock.selected_alpn_protocol() == "http/1.1" and c.sock.compression() is None
     c.send(request("GET", "/healthz"))
     assert c.reply().status == 200
+
+
+@pytest.mark.parametrize("offered, chosen", [(["http/1.1"], "http/1.1"), (["http/1.0", "h2", "http/1.1"], "http/1.1"), ([], None)])
+def test_what_is_spoken_within_is_told(server, offered, chosen):
+    if offered:
+        server.tls.set_alpn_protocols(offered)
+    c = server.client()
+    c.send(request("GET", "/healthz"))
+    assert c.sock.selected_alpn_protocol() == chosen and c.reply().status == 200
+
+
+@pytest.mark.parametrize("offered", [["h2"], ["http/1.0", "h3"], ["http/1.10"]])
+def test_a_client_that_speaks_something_else_is_told(server, offered):
+    server.tls.set_alpn_protocols(offered)
+    with pytest.raises(ssl.SSLError, match="(?i)no.application.protocol"):
+        server.client()
 
 
 def test_older_versions_are_refused(server):

@@ -114,10 +114,16 @@ const struct steps session_post = {.now = log_in, .replies = "201,401"};
 static void log_out(struct server *s, struct exchange *x)
 {
     char text[LOGIN_TEXT_SIZE], line[COOKIE_LINE];
+    struct login a;
+    bool any = server_login(s, x, &a);
     if (server_cookie(s, x, text)) logins_end(s->logins, text);
     cookie_line(s, "", line);
     x->reply.status = 204;
     x->reply.extra = arena_str(&x->arena, line);
+    if (!any) return;
+    memcpy(x->who, a.grant.id, sizeof a.grant.id);
+    memcpy(x->project, a.grant.project, sizeof x->project);
+    server_note(s, x);
 }
 
 const struct steps session_delete = {.now = log_out, .replies = "204"};
