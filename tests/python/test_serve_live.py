@@ -2,6 +2,8 @@
 """Hosts and live metrics: what is kept, what is asked over a time, what is streamed, and who sees it."""
 
 import json
+import shutil
+import subprocess
 import time
 
 import pytest
@@ -353,6 +355,16 @@ def test_prometheus_sees_the_server_and_the_latest_of_its_hosts(server):
     assert not any("ads" in (labels or "") or "old" in (labels or "") for _, labels in mine)
     same = server.ask("GET", "/api/v1/self", token=nlp).json
     assert {"tare_server_%s" % k for k in same if k not in ("version", "uptime_s", "replies")} <= {n.removesuffix("_total") for n, _ in mine}
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="no promtool (Debian's package prometheus)")
+def test_promtool_finds_nothing_wrong(server):
+    token, now = server.token(), int(time.time() * 1000)
+    push(server, token, sample("load.1m", now, 2), sample("cpu.busy", now, 5, label='a"b\\c'), sample("memory.total", now, 1e9), sample("gpu.power", now, 300, label="0"), host="a")
+    text = server.ask("GET", "/metrics", token=token).body
+    assert b"tare_load_1m" in text
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True)
+    assert (done.returncode, done.stdout + done.stderr) == (0, b""), text.decode()
 
 
 # ---- OTLP ----
