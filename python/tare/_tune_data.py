@@ -34,6 +34,7 @@ _LEAST_PAIRS, _SAME_MOST = 8, 64  # pairs, as confirm() has it; batches that are
 _MOST_DEPTH = 64
 _SEARCH_SHARE = 0.6  # of the budget; the rest is for the proof
 _PASS_SHARE, _SAME_SHARE, _SAME_LEAST = 0.25, 0.15, 8  # the pass and the replay end there; so many batches are compared in any case
+_PASS_LEAST_S = 10.0  # before a pass, or a batch of workers, is said to hang
 
 
 def optimize_dataset(dataset: Any, config: Any = None) -> Any:
@@ -221,10 +222,11 @@ class _Task:
         self.left: list[str] = []  # what is not touched, and why
         self.more: dict[str, list[Any]] = {}  # further knobs: their values, and number of today's
         self.kept: Any = None  # the data set, all of it in memory
+        self.hangs = False
         self.candidate: dict[str, Any] | None = None
         self.config, self.settings, self.now, self.step, self.level, self.transport = config, settings, now, step, level, transport
         self.threshold, self.budget = setting(config, "optimization_threshold"), setting(config, "budget_s")
-        self.spent = Spent(self.budget)
+        self.spent, self.patience_s = Spent(self.budget), math.inf  # with one batch of workers
         self.findings: dict[str, dict[str, Any]] = {}
         self.rejected: list[tuple[dict, str]] = []
         self.streams: list[run.Stream] = []
@@ -242,13 +244,14 @@ class _Task:
                 out.reasons += filter(None, [self.spent.said()])
                 return out
         except same.Hangs as why:
+            self.hangs = True
             return self.refused(str(why))
         finally:
             self.end()
 
     def end(self) -> None:
         for stream in self.streams:
-            stream.end()
+            stream.end(at_once=True)
         self.streams.clear()
 
     def trial(self, plan: dict) -> Trial:
@@ -270,9 +273,10 @@ class _Task:
         if not hasattr(dataset, "__getitem__") or _is_iterable(dataset):
             return self._tune_iterable()
         try:
-            indices = self._batches()
-            costs = run.instrumented(self.settings, iter(indices), self.step, most_s=_PASS_SHARE * self.budget)
-            habits = same.habits(dataset, _few(indices), setting(self.config, "seed"))
+            with same.deadline(min(setting(self.config, "timeout_s"), max(_PASS_LEAST_S, 2 * self.budget)), "one pass over the data set and the step"):
+                indices = self._batches()
+                costs = run.instrumented(self.settings, iter(indices), self.step, most_s=_PASS_SHARE * self.budget)
+                habits = same.habits(dataset, _few(indices), setting(self.config, "seed"))
         except same.Hangs:
             raise
         except Exception as why:
@@ -347,6 +351,7 @@ class _Task:
         if "processes" in modes and run.has_torch():
             run.add_transport(costs, self.settings)
         self.batch_bytes = costs.bytes
+        self.patience_s = max(_PASS_LEAST_S, self.budget / 4, 50 * sum(costs.each) / max(1, costs.batches))
         pipe = costs.pipeline(max(1, costs.samples // costs.batches), self._memory(), _most_workers() if modes else 0)
         planned = _tare.loader_plan(pipe, self.now["mode"], self.now["workers"])
         bound, now = planned["bound"], planned["now"]
@@ -579,7 +584,7 @@ class _Task:
 
     def _stream(self, plan: dict) -> run.Stream:
         settings = dict(self.settings, dataset=self.kept) if plan.get("cache") else self.settings
-        loader = run.make(settings, {k: v for k, v in plan.items() if k != "cache"}, timeout=setting(self.config, "timeout_s"))
+        loader = run.make(settings, {k: v for k, v in plan.items() if k != "cache"}, timeout=min(setting(self.config, "timeout_s"), self.patience_s))
         per = (loader.batch_size or 1) if "batch_size" in self.more else 1
         self.streams.append(run.Stream(loader, plan["workers"] * plan["depth"], self.step, per))
         return self.streams[-1]
@@ -588,19 +593,20 @@ class _Task:
         """Seconds of a batch, or of a sample where batches differ; as _tare.Search is told it."""
         self.wishes.say(f"{len(self.trials)} configurations tried")
         self.runs += 1
-        trial, stream = self.trial(plan), self._stream(plan)
+        trial, stream, failed = self.trial(plan), self._stream(plan), True
         try:
             cost = run.seconds_a_batch(stream, most_s=self.budget / 8) / stream.per
             trial.take(stream)
+            failed = False
             return ("over", cost) if self._over(trial) else cost
         except (same.Hangs, KeyboardInterrupt):
             raise
         except Exception as why:
-            trial.failure = f"{type(why).__name__}: {why}"
+            trial.failure = _in_a_line(why)
             self.rejected.append((plan, trial.failure))
             return None
         finally:
-            stream.end()
+            stream.end(at_once=failed)
             self.streams.remove(stream)
 
     # ---- proof ----
@@ -646,9 +652,10 @@ class _Task:
         try:
             base.short = candidate.short = base.short or candidate.short
             base.other, candidate.other = candidate, base
-            pair = base.sized(unit_s) * base.batches
+            most_s = max(unit_s, (1 - _SEARCH_SHARE) * self.budget / (2 * _LEAST_PAIRS))
+            pair = base.sized(unit_s, most_s) * base.batches
             alone = pss_bytes()
-            pair += candidate.sized(unit_s) * candidate.batches + base.rest_s + candidate.rest_s
+            pair += candidate.sized(unit_s, most_s) * candidate.batches + base.rest_s + candidate.rest_s
             both = pss_bytes()
             self.candidate = plan
             self.wishes.say("proof")
@@ -662,7 +669,7 @@ class _Task:
         except same.Hangs:
             raise
         except Exception as why:
-            return self.refused(f"{plan['workers']} {plan['mode']} failed: {type(why).__name__}: {why}")
+            return self.refused(f"{plan['workers']} {plan['mode']} failed: {_in_a_line(why)}")
         out.bound, out.rejected, out.memory = self.bound, self.rejected, None  # both ran beside each other: pairs cannot tell their memory apart
         if alone and both and out.baseline:
             out.reasons.append(f"its workers and queues take {max(0, both - alone) / 2**20:.0f} MiB more (PSS, read once)")
@@ -701,6 +708,12 @@ def _quantile(times: list[int], q: float) -> float:
     x, at = sorted(times), (len(times) - 1) * q
     low = int(at)
     return x[low] + (x[min(low + 1, len(x) - 1)] - x[low]) * (at - low)
+
+
+def _in_a_line(why: BaseException) -> str:
+    """What was raised; of a worker's traceback its last line."""
+    lines = [line.strip() for line in str(why).splitlines() if line.strip()] or [""]
+    return f"{type(why).__name__}: {lines[0]}" if len(lines) == 1 else f"{type(why).__name__}: {lines[0].rstrip('.')}: {lines[-1]}"
 
 
 def _length(dataset: Any) -> int | None:

@@ -18,7 +18,7 @@ from typing import Any, Callable, Iterable, Iterator
 
 from tare._tune import cpu_seconds, queued_seconds
 from tare._tune_data_cache import keeper
-from tare._tune_data_same import close, shallow, size_of
+from tare._tune_data_same import Hangs, close, shallow, size_of
 from tare._tune_data_watch import in_parts
 
 _LEAST_BATCHES, _PASS_S, _TRANSPORT_S = 3, 1.0, 0.3
@@ -49,7 +49,7 @@ def has_torch() -> bool:
 
 def ahead(jobs: Iterable, make: Callable[[Any], Any], workers: int, depth: int) -> Iterator[Any]:
     """Results of make(job) in order, made by threads, at most workers * depth of them ahead."""
-    pool = ThreadPoolExecutor(workers, "tare-loader")
+    pool, hangs = ThreadPoolExecutor(workers, "tare-loader"), False
     waiting: collections.deque = collections.deque()
     source = iter(jobs)
     try:
@@ -59,10 +59,13 @@ def ahead(jobs: Iterable, make: Callable[[Any], Any], workers: int, depth: int) 
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+    except Hangs:
+        hangs = True
+        raise
     finally:
         for left in waiting:
             left.cancel()
-        pool.shutdown(wait=True)
+        pool.shutdown(wait=not hangs)
 
 
 class Plain:
@@ -438,19 +441,19 @@ class Stream:
             if time.monotonic() > end:  # the step is what takes the time: the queue is full whenever it looks
                 break
 
-    def sized(self, least_s: float) -> float:
-        """Settles how many batches a unit has; seconds of a batch."""
+    def sized(self, least_s: float, most_s: float = _UNIT_MOST_S) -> float:
+        """Settles how many batches a unit has, for the sake of its queue at most `most_s` of them; seconds of a batch."""
         seconds = seconds_a_batch(self)
         each = max(seconds, 1e-9)
-        self.batches = max(4, min(4 * self.queue, math.ceil(_UNIT_MOST_S / each)), math.ceil(least_s / each))
+        self.batches = max(4, min(4 * self.queue, math.ceil(min(most_s, _UNIT_MOST_S) / each)), math.ceil(least_s / each))
         if self.short:
             self.batches = self.epoch * max(1, round(self.batches / self.epoch))
         self.rest_s = min(2.0, 1.2 * self.queue * seconds)
         return seconds
 
-    def end(self) -> None:
-        close(self.source)
-        close(getattr(self.loader, "_iterator", None) or getattr(self.loader, "_team", None))
+    def end(self, at_once: bool = False) -> None:
+        close(self.source, at_once)
+        close(getattr(self.loader, "_iterator", None) or getattr(self.loader, "_team", None), at_once)
         self.source = None
 
 

@@ -153,8 +153,16 @@ def _plain(state: Any) -> Any:
     return state.tolist() if hasattr(state, "tolist") else state
 
 
-def close(source: Any) -> None:
-    """Ends an iterator of a loader, its workers with it."""
+def close(source: Any, at_once: bool = False) -> None:
+    """Ends an iterator of a loader, its workers with it. `at_once`: workers that may hang are killed first; torch would wait 5 s for each."""
+    if at_once and getattr(source, "_workers", None):
+        from torch.utils.data._utils import signal_handling
+
+        if getattr(source, "_worker_pids_set", False):  # else it would raise that they died
+            signal_handling._remove_worker_pids(id(source))
+            source._worker_pids_set = False
+        for worker in source._workers:
+            worker.kill()
     for end in ("_shutdown_workers", "close"):
         if hasattr(source, end):
             getattr(source, end)()

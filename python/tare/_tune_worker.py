@@ -172,6 +172,8 @@ def answer(task: data._Task, found: Tuned | None, size: int) -> dict[str, Any]:
 class Talk:
     """The socket to `tare`."""
 
+    hangs = False  # threads of the user's code may never end
+
     def __init__(self, fd: int) -> None:
         os.set_inheritable(fd, False)
         self.socket = socket.socket(fileno=fd)
@@ -209,12 +211,19 @@ def tuned(asked: dict[str, Any], talk: Talk) -> dict[str, Any]:
     talk.say("one pass")
     try:
         found = task.run()
-        if not task.trials and not wishes.explain:
-            task._cost(now)
+        if not task.trials and not wishes.explain and not task.hangs:
+            with data.same.deadline(config.timeout_s, "a loader that is left as it is"):
+                task._cost(now)
+    except data.same.Hangs as why:
+        found = task.refused(str(why))
+        task.hangs = True
     except KeyboardInterrupt:
         found = None
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # `tare` asks again while nothing comes: where Python swallows it, once is not enough
     task.end()
+    talk.hangs = task.hangs
+    if task.hangs and not task.trials:
+        raise Raised(f"{asked['target']}:", TimeoutError(found.reasons[0]))
     return answer(task, found, size)
 
 
@@ -241,4 +250,7 @@ def main(argv: list[str]) -> int:
     except BaseException as error:  # user code ran: anything may come
         talk.socket.send(refuse(error))
         return 3
+    finally:
+        if talk.hangs:
+            os._exit(0)  # as they would be waited for
     return 0

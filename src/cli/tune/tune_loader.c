@@ -89,6 +89,7 @@ struct listening {
     struct peer peer;
     struct buf text;  /* of the answer, piece by piece */
     int asked_to_end; /* so often */
+    bool told;        /* it ends by itself: what it holds, it gives back */
 };
 
 /* One more packet; *done: the answer is complete. */
@@ -107,6 +108,7 @@ static tare_status hear_piece(struct listening *l, bool *done, tare_error *err)
         kill(l->peer.pid, SIGINT);
         return TARE_OK;
     }
+    l->told = s == TARE_OK;
     if (s == TARE_OK) s = py_piece_read(bytes, packet.got, &head, &text, err);
     if (s < 0) return s;
     if (head.status > 0) {
@@ -153,7 +155,7 @@ static tare_status ask_python(struct tuning *t, struct loader_answer *out, tare_
     if (s == TARE_OK) describe(a, &hello, python, t->run);
     for (bool done = false; s == TARE_OK && !done;) s = hear_piece(&l, &done, err);
     if (s == TARE_OK) s = loader_answer_read(out, &t->run->arena, l.text.data, l.text.len, err);
-    if (s < 0) peer_kill(&l.peer);
+    if (s < 0 && !l.told && peer_alive(&l.peer)) kill(l.peer.pid, SIGINT); /* names in /dev/shm are its own */
     peer_stop(&l.peer);
     buf_release(&l.text);
     buf_release(&wishes);
