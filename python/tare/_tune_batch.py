@@ -7,6 +7,7 @@ through the last points (Theil-Sen) says whether the next may be tried at all; r
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import os
 import statistics
@@ -103,12 +104,14 @@ class BatchSizeOptimizer:
         tuned = Tuned("batch size", {}, "no_gain", bound=search.bound(base))
         tuned.rejected = [({"batch_size": p.size}, p.outcome) for p in self.probes if p.outcome != "done"]
         tuned.reasons.append(why)
-        while chosen:
+        for back in itertools.chain((0.93, 0.93), itertools.repeat(0.75)):  # a little where a step in twenty takes a little more; then as after any failure
+            if not chosen:
+                break
             proof = engine.probe(chosen, VERIFIED, latency_ms)
             if proof.outcome == "done":
                 break
             tuned.rejected.append(({"batch_size": chosen}, f"{proof.outcome} in {VERIFIED} steps"))
-            chosen = max((s for s in search.sizes if s <= 0.75 * chosen), default=0)
+            chosen = max((s for s in search.sizes if s <= back * chosen), default=0)
         if not chosen:
             tuned.verdict = "refused"
             tuned.reasons.append(f"no batch size fits into {in_sentence(engine.cap, 'B')}" + (f" and {latency_ms:g} ms" if latency_ms else ""))

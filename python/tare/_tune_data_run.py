@@ -36,6 +36,15 @@ def cores() -> float:
     return most
 
 
+def ready_threads() -> int | None:
+    """Threads of the machine that have a processor or wait for one, this one not among them; None: the kernel does not say."""
+    try:
+        with open("/proc/loadavg") as file:
+            return max(0, int(file.read().split()[3].partition("/")[0]) - 1)
+    except (OSError, IndexError, ValueError):
+        return None
+
+
 def has_torch() -> bool:
     with contextlib.suppress(ImportError):
         import torch  # noqa: F401
@@ -232,6 +241,8 @@ class Costs:
         self.samples, self.batches, self.each, self.bytes = 0, 0, [], 0
         self.batch: Any = None
         self.last: list = []  # the samples of a batch
+        self.ready: list[int] = []  # threads of others that want a processor, sample by sample
+        self.queued = 0.0  # seconds that this thread was ready and others had the processors
         self.clocks = _clocks_cost()
 
     def add(self, stage: str, wall: float, cpu: float) -> None:
@@ -240,9 +251,15 @@ class Costs:
         was[0] += wall
         was[1] += cpu
 
+    def waited(self, since: float) -> float:
+        """Seconds for a processor since then; they are no cost of the loader's own."""
+        queued = queued_seconds() - since
+        self.queued += queued
+        return queued
+
     def forget(self) -> None:
         """What was seen so far was of a first time."""
-        self.stages, self.samples, self.batches, self.each = {}, 0, 0, []
+        self.stages, self.samples, self.batches, self.each, self.queued = {}, 0, 0, [], 0.0
 
     def pipeline(self, batch_size: int, memory: float | None, most_workers: int) -> dict[str, Any]:
         n, each = max(1, self.samples), sorted(self.each)
@@ -250,6 +267,8 @@ class Costs:
         return {
             "stages": {name: (max(0.0, wall / n, cpu / n), max(0.0, cpu / n)) for name, (wall, cpu) in self.stages.items()},
             "cores": cores(), "spread": spread, "batch_bytes": self.bytes, "memory": memory, "batch": batch_size, "most_workers": most_workers,
+            "others": statistics.mean(self.ready) * cores() / (os.cpu_count() or 1) if self.ready else None,
+            "delayed": self.queued / n,
         }  # fmt: skip
 
 
@@ -274,7 +293,7 @@ def instrumented(settings: dict[str, Any], batches: Iterator[list], step: Callab
         costs.batch = collate(samples) if isinstance(indices, list) else collate(samples[0])
         cpu, wall = time.thread_time() - cpu, time.perf_counter() - wall
         costs.last = samples
-        costs.add("collate", wall - (queued_seconds() - queued), cpu)
+        costs.add("collate", wall - costs.waited(queued), cpu)
         if step is not None:
             wall, cpu = time.perf_counter(), time.process_time()
             step(costs.batch)
@@ -302,13 +321,15 @@ def _one(costs: Costs, dataset: Any, index: Any, timed: list) -> Any:
     queued, wall, cpu = queued_seconds(), time.perf_counter(), time.thread_time()
     sample = dataset[index]
     cpu, wall = time.thread_time() - cpu - costs.clocks[1], time.perf_counter() - wall - costs.clocks[0]
-    wall -= queued_seconds() - queued
+    wall -= costs.waited(queued)
     inside = sum(t.wall for t in timed) - before[0], sum(t.cpu for t in timed) - before[1]
     costs.each.append(max(0.0, wall))
     costs.samples += 1
     costs.add("transform", *inside)
     costs.add("fetch", wall - cpu - (inside[0] - inside[1]), 0.0)
     costs.add("decode", cpu - inside[1], cpu - inside[1])
+    if costs.samples % 4 == 1 and (ready := ready_threads()) is not None:
+        costs.ready.append(ready)
     return sample
 
 

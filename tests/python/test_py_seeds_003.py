@@ -13,7 +13,7 @@ EXAMPLES = {
     "files": ("850000 read",),
     "realtime": ("Performance summary: {'cpu_percent'", "Alert: High CPU usage: 95 %", "fewer workers", "specific_function: "),
     "service": ("Optimization plan: {", "Performance report: ", "target       bound  achieved", "training: ", "True"),
-    "troubleshooting": ("chunk_size=500", "streaming=True", "batch size: bound on this run", "cleared"),
+    "troubleshooting": ("chunk_size=500", "streaming=True", "batch size: bound on this run", "optimal workers: ", "cleared"),
 }
 NEEDS = {"preprocessing": "PreprocessingOptimizer", "memory": "MemoryOptimizer", "files": "IOOptimizer", "service": "PreprocessingOptimizer"}
 

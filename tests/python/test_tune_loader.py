@@ -23,7 +23,7 @@ HAS_TORCH = importlib.util.find_spec("torch") is not None
 needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="no torch (make deps)")
 
 TRAIN = """
-import time, torch
+import threading, time, torch
 from torch.utils.data import DataLoader, Dataset
 
 class Waits(Dataset):
@@ -67,6 +67,14 @@ def number():
 
 def empty():
     return DataLoader([], batch_size=2)
+
+class Locked(Waits):
+    def __init__(self):
+        super().__init__()
+        self.lock = threading.Lock()
+
+def of_spawned():
+    return DataLoader(Locked(), batch_size=4, num_workers=1, multiprocessing_context="spawn")
 
 def bad_step(batch):
     raise RuntimeError("out of luck")
@@ -149,11 +157,17 @@ def test_a_limit_that_nothing_keeps(tune):
         (["py:train.py:empty"], 2, "train.py:empty: its loader gives no batch"),
         (["py:train.py:of_failing"], 3, "train.py:of_failing: reading its first batch raised KeyError: 'lost'"),
         (["py:train.py:make_loader", "--step", "py:train.py:bad_step"], 3, "train.py:bad_step raised RuntimeError: out of luck"),
+        (["py:train.py:of_spawned"], 3, "train.py:of_spawned: reading its first batch raised TypeError: cannot pickle '_thread.lock' object"),
         (["py:train.py:make_loader", "--batch", "8,16"], 2, "--batch: the loader of train.py:make_loader has batches of 4"),
     ],
 )
 def test_what_cannot_be_tuned_says_why(tune, words, code, text):
+    before = set(os.listdir("/dev/shm"))
     done = tune(*words, "--budget", "2s")
+    end = time.monotonic() + 30  # names that other programs made meanwhile go with them
+    while (left := {name for name in set(os.listdir("/dev/shm")) - before if name.startswith("sem.mp-")}) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not left
     assert (done.returncode, done.stderr.splitlines()[-1].partition("tare tune: ")[2].startswith(text)) == (code, True), done.stderr
     assert done.stdout == "" and not glob.glob(str(tune.folder / "tare-results/tune_*"))
 
@@ -263,6 +277,50 @@ def test_plans_are_named_and_applied_as_they_were_proved():
     assert loader.plan == threads and loader.dataset._kept
     with pytest.raises(TypeError, match="not torch's own DataLoader"):
         tare.DataLoadingOptimizer().apply([1, 2], threads)
+
+
+@needs_torch
+def test_workers_that_hang_are_a_row_and_gone(monkeypatch):
+    import torch
+    from torch.utils.data import DataLoader, get_worker_info
+
+    class Hangs(list):
+        def __getitem__(self, i):
+            time.sleep(0.01 if get_worker_info() is None else 1000)
+            return torch.ones(2)
+
+    monkeypatch.setattr(data, "_PASS_LEAST_S", 0.5)
+    settings, now = data._as_it_is(DataLoader(Hangs(range(400)), batch_size=4))
+    config = tare.DataOptimizationConfig(budget_s=4, timeout_s=200, remember=False)
+    wishes = data.Wishes(only=("workers", "mode"))
+    task = data._Task(config, settings, now, None, "order", "queue", wishes)
+    found = task.run()
+    hung = [trial.failure for trial in task.trials if trial.plan["mode"] == "processes" and trial.plan["workers"]]
+    assert not task.hangs and all("timed out after" in why for why in hung), (hung, found.reasons)
+    assert found.verdict != "refused" and not list(_tune.descendants()), found.reasons
+
+
+@needs_torch
+def test_a_data_set_that_hangs_says_so_within_its_time(monkeypatch):
+    from torch.utils.data import DataLoader
+
+    class Stops(list):
+        def __getitem__(self, i):
+            if i > 4:
+                time.sleep(1000)
+            return i
+
+    monkeypatch.setattr(data, "_PASS_LEAST_S", 0.5)
+    settings, now = data._as_it_is(DataLoader(Stops(range(400)), batch_size=4))
+    task = data._Task(tare.DataOptimizationConfig(budget_s=0.5, timeout_s=200, remember=False), settings, now, None, "order", "queue")
+    found = task.run()
+    assert task.hangs and found.reasons[0] == "one pass over the data set and the step did not end within 1 s"
+
+
+def test_what_was_raised_fits_a_line():
+    worker_said = RuntimeError("Caught KeyError in DataLoader worker process 0.\nOriginal Traceback:\n  File ..\nKeyError: 7\n")
+    assert data._in_a_line(worker_said) == "RuntimeError: Caught KeyError in DataLoader worker process 0: KeyError: 7"
+    assert data._in_a_line(ValueError("plain")) == "ValueError: plain" and data._in_a_line(OSError()) == "OSError: "
 
 
 def test_the_judges_word_is_told_again():

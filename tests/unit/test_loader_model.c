@@ -19,6 +19,8 @@ static struct loader_pipeline empty(double cores)
 {
     struct loader_pipeline p = {.locked = NAN,
                                 .cores = cores,
+                                .others = NAN,
+                                .delayed = NAN,
                                 .read_bytes = NAN,
                                 .disk_rate = NAN,
                                 .spread = NAN,
@@ -66,6 +68,34 @@ static void test_waiting_wants_workers_until_the_step_is_the_limit(void **state)
     assert_float_equal(plan.bound, 5, 1e-9);
     assert_int_equal(plan.best.workers, 4);
     assert_int_equal(plan.depth, 2);
+}
+
+/* Two threads of others on two cores: one of ours gets two thirds of one, four get two thirds of all. What others take
+ * is no part of the bound, and nobody is slowed down while processors are free. */
+static void test_others_take_their_share_of_a_prediction(void **state)
+{
+    (void)state;
+    struct loader_pipeline p = empty(2);
+    p.stage[LOADER_DECODE] = (struct loader_cost){0.002, 0.002};
+    double bound = planned(&p, alone).bound;
+    p.others = 2;
+    assert_float_equal(rate(&p, LOADER_PROCESSES, 0).rate, 500 * 2.0 / 3, 1e-9);
+    assert_int_equal(rate(&p, LOADER_PROCESSES, 0).limit, LOADER_LIMIT_CORES);
+    assert_float_equal(rate(&p, LOADER_PROCESSES, 4).rate, 1000 * 4.0 / 6, 1e-9);
+    assert_float_equal(planned(&p, alone).bound, bound, 1e-12);
+    p.others = 1;
+    assert_float_equal(rate(&p, LOADER_PROCESSES, 0).rate, 500, 1e-9);
+    p.stage[LOADER_FETCH] =
+        (struct loader_cost){0.010, 0}; /* what mostly waits asks for less than its share */
+    p.others = 8;
+    assert_float_equal(rate(&p, LOADER_PROCESSES, 0).rate, 1 / 0.012, 1e-9);
+    p.delayed = 0.008; /* each time it wakes up others are first */
+    assert_float_equal(rate(&p, LOADER_PROCESSES, 2).rate, 2 / 0.020, 1e-9);
+    assert_float_equal(planned(&p, alone).now.rate, 1 / 0.012, 1e-9);
+    p.others = INFINITY;
+    tare_error err = TARE_ERROR_INIT;
+    struct loader_rate r;
+    assert_int_equal(loader_predict(&p, alone, &r, &err), TARE_INVALID);
 }
 
 /* All processor time, two cores: two workers' worth and no more; threads are held by the lock. */
@@ -184,6 +214,7 @@ static void test_bad_pipelines_say_why(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_others_take_their_share_of_a_prediction),
         cmocka_unit_test(test_waiting_wants_workers_until_the_step_is_the_limit),
         cmocka_unit_test(test_processors_limit_processes_and_the_lock_threads),
         cmocka_unit_test(test_what_is_in_memory_is_left_alone),

@@ -69,6 +69,25 @@ found = BatchSizeOptimizer(DataOptimizationConfig(budget_s=5)).find(
 )
 print(found)
 
+# ---- Worker Optimization
+try:
+    import psutil
+except ImportError:
+    class psutil:  # its total of memory, for where it is not installed
+        @staticmethod
+        def virtual_memory():
+            return type("memory", (), {"total": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")})
+
+# Calculate optimal workers
+cpu_count = os.cpu_count()
+memory_gb = psutil.virtual_memory().total / (1024**3)
+
+if memory_gb < 8:
+    optimal_workers = min(cpu_count // 2, 2)
+else:
+    optimal_workers = min(cpu_count, 8)
+print(f"optimal workers: {optimal_workers}")
+
 # ---- Caching Strategy
 cache_hits, cache_misses = 1, 10
 def clear_cache():

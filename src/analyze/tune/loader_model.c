@@ -57,6 +57,13 @@ static double disk_rate(const struct loader_pipeline *p)
     return isnan(p->read_bytes) || isnan(p->disk_rate) ? INFINITY : per(p->disk_rate, p->read_bytes);
 }
 
+/* Of the processors, what as many threads get beside those of others: each an equal share. */
+static double cores_for(const struct loader_pipeline *p, double workers)
+{
+    double own = fmax(workers, 1), all = own + known(p->others);
+    return all <= p->cores || isinf(own) ? p->cores : p->cores * own / all;
+}
+
 /* The rate of each limit. Without workers all stages are one after the other in one process, which is the limit of
  * workers. With workers the main process still takes over, copies and steps, one after the other: that is one limit,
  * named by what is longer of it. */
@@ -69,9 +76,10 @@ static void limits_of(const struct loader_pipeline *p, struct loader_choice c, d
     double step = known(p->stage[LOADER_STEP].wall), main_rate = per(1, used.wall);
     double locked = isnan(p->locked) ? made.cpu + used.cpu : p->locked;
     bool alone = workers == 0;
+    made.wall += known(p->delayed);
     for (int l = 0; l < LOADER_LIMIT_COUNT; l++) out[l] = INFINITY;
     out[LOADER_LIMIT_WORKERS] = alone ? per(1, made.wall + used.wall) : per(workers, made.wall);
-    out[LOADER_LIMIT_CORES] = per(p->cores, made.cpu + used.cpu);
+    out[LOADER_LIMIT_CORES] = per(cores_for(p, workers), made.cpu + used.cpu);
     out[LOADER_LIMIT_DISK] = disk_rate(p);
     if (c.mode == LOADER_THREADS && !alone) out[LOADER_LIMIT_LOCK] = per(1, locked);
     if (!alone) out[step * 2 >= used.wall ? LOADER_LIMIT_STEP : LOADER_LIMIT_RECEIVE] = main_rate;
@@ -125,6 +133,9 @@ static tare_status check(const struct loader_pipeline *p, tare_error *err)
         return error_set(err, TARE_INVALID, "%s: %g s of time, %g s of processor time: neither can be",
                          stage_names[s], p->stage[s].wall, p->stage[s].cpu);
     }
+    if (known(p->others) < 0 || isinf(p->others) || known(p->delayed) < 0 || isinf(p->delayed))
+        return error_set(err, TARE_INVALID, "%g threads of others, that delay a sample by %g s, cannot be",
+                         p->others, p->delayed);
     if (!(p->cores > 0) || !p->batch)
         return error_set(err, TARE_INVALID, "%g cores and batches of %zu: both are above 0", p->cores,
                          p->batch);
@@ -169,8 +180,11 @@ tare_status loader_plan(const struct loader_pipeline *p, struct loader_choice no
 {
     static const enum loader_mode modes[] = {LOADER_PROCESSES, LOADER_THREADS};
     struct loader_plan plan = {.best = now};
+    struct loader_pipeline by_itself = *p;
     tare_status s = check(p, err);
     if (s < 0) return s;
+    by_itself.others = by_itself.delayed = NAN;
+    p = &by_itself;
     plan.now = plan.at = plan.cap = lowest(p, now, (double)now.workers);
     for (size_t i = 0; i < 2; i++) {
         struct loader_rate cap = lowest(p, (struct loader_choice){modes[i], 1}, INFINITY);

@@ -35,7 +35,9 @@ struct
 struct loader_pipeline {
     struct loader_cost stage[LOADER_STAGE_COUNT];
     double locked;      /* seconds for one sample that hold the interpreter's lock; NAN: all processor time */
-    double cores;       /* that this loader can have: of affinity, cgroup and what others leave */
+    double cores;       /* that this loader may use: of affinity and cgroup */
+    double others;      /* threads of others that want them all the time; NAN: none */
+    double delayed;     /* seconds that a sample is ready and waits for a processor, beside them; NAN: none */
     double read_bytes;  /* from the disk, for one sample; NAN: not known */
     double disk_rate;   /* bytes a second; NAN: not known */
     double spread;      /* seconds by which the slowest hundredth of samples exceeds the median; NAN */
@@ -79,7 +81,8 @@ struct loader_plan {
     double bound;           /* cap / now: the gain is at most this */
 };
 
-/* TARE_INVALID: a time below 0, no batch, no core. */
+/* TARE_INVALID: a time below 0, no batch, no core. A prediction is of this machine with what others do on it; the plan
+ * and its bound are of the loader by itself, because what others give up is no gain. */
 tare_status loader_predict(const struct loader_pipeline *p, struct loader_choice c, struct loader_rate *out,
                            tare_error *err);
 tare_status loader_plan(const struct loader_pipeline *p, struct loader_choice now, struct loader_plan *out,
