@@ -32,10 +32,15 @@ static int read_chunk(struct trace *t, const struct stored *s, struct scratch *s
 int trace_gpu(struct trace *t, trace_gpu_fn *fn, void *ctx)
 {
     struct scratch scratch = {NULL, 0};
+    uint64_t gone = 0;
     int stop = 0;
-    for (size_t i = 0; i < t->meta.n && !stop; i++)
-        if (t->meta.items[i].type == CHUNK_GPU)
-            stop = read_chunk(t, &t->meta.items[i].stored, &scratch, fn, ctx);
+    for (size_t i = 0; i < t->meta.n && !stop; i++) {
+        const struct stored *s = &t->meta.items[i].stored;
+        if (t->meta.items[i].type != CHUNK_GPU) continue;
+        stop = read_chunk(t, s, &scratch, fn, ctx);
+        if (s->bytes >= t->archive.data && s->bytes < t->archive.data + t->archive.size)
+            trace_let_go(t, &gone, (uint64_t)(s->bytes - t->archive.data));
+    }
     mem_free(scratch.bytes);
     return stop;
 }

@@ -333,13 +333,12 @@ static tare_status load_chunk(struct trace *t, unsigned type, struct stored *s, 
 
 /* ---- the archive ---- */
 
-/* A large archive need not stay in memory once its chunks are checked. */
-static void let_go(struct trace *t, uint64_t upto)
+void trace_let_go(const struct trace *t, uint64_t *gone, uint64_t upto)
 {
     upto &= ~(uint64_t)4095;
-    if (upto < t->let_go + LET_GO_BYTES) return;
-    madvise((void *)(uintptr_t)(t->archive.data + t->let_go), upto - t->let_go, MADV_DONTNEED);
-    t->let_go = upto;
+    if (upto < *gone + LET_GO_BYTES) return;
+    madvise((void *)(uintptr_t)(t->archive.data + *gone), upto - *gone, MADV_DONTNEED);
+    *gone = upto;
 }
 
 static void damage_at(struct trace *t, uint64_t pos, uint64_t bytes)
@@ -362,6 +361,7 @@ static void judge_torn_end(struct trace *t)
 static tare_status load_chunks(struct trace *t, struct chunks *from, tare_error *err)
 {
     struct chunk c;
+    uint64_t gone = 0;
     while (chunks_next(from, &c)) {
         if (c.damaged && from->pos == t->archive.size) {
             t->torn_bytes = c.damaged;
@@ -374,7 +374,7 @@ static tare_status load_chunks(struct trace *t, struct chunks *from, tare_error 
         struct stored s = {c.bytes, c.header.stored_bytes, c.header.plain_bytes, c.header.codec, 0};
         tare_status status = load_chunk(t, c.header.type, &s, c.header.process, err);
         if (status != TARE_OK) return status;
-        let_go(t, from->pos);
+        trace_let_go(t, &gone, from->pos);
     }
     return TARE_OK;
 }
