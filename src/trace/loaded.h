@@ -87,8 +87,8 @@ struct trace {
     size_t live_files;   /* of processes that did not close the trace */
 };
 
-/* A large archive need not stay in memory behind who reads it: what lies before upto is let go of, in large pieces. gone:
- * how far, 0 at first. Whoever reads it again gets it from the file. */
+/* A large archive need not stay in memory behind who reads it: what lies before upto is let go of, in large pieces.
+ * gone: how far, 0 at first. Whoever reads it again gets it from the file. */
 void trace_let_go(const struct trace *t, uint64_t *gone, uint64_t upto);
 
 /* The payload of a chunk, decompressed into *scratch where needed. False: it cannot be decoded. */
