@@ -221,6 +221,8 @@ static tare_status load_case(struct bench *b, size_t index, tare_error *err)
     w->params.has_neighbours = w->params.has_neighbours || b->n_cases > 1;
     w->params.ungrouped = b->plan->load == BENCH_OPEN;
     bench_tell(b, w, "loading");
+    if (b->n_cases > 1 && !c->subject->ops->runs_in_child)
+        malloc_trim(0); /* what others freed is no gift to this one */
     tare_status s = memory_before(&w->memory, c->subject, b->base_rss, err);
     if (s < 0) return s;
     w->memory.on_gpu = ort_provider_memory(w->params.provider) != NULL;
