@@ -74,7 +74,7 @@ static tare_status judge(struct store *s, const struct exchange *x, const struct
 static void tell(struct server *sv, struct store *s, struct exchange *x, const struct pair *p)
 {
     tare_error err = TARE_ERROR_INIT;
-    struct comparison c;
+    struct comparison c = {0};
     tare_status status = comparison_init(&c, "saved", &err);
     if (status == TARE_OK) status = judge(s, x, p, &c, &err);
     if (status == TARE_OK) status = comparison_write_page(&c, &x->reply.body, &err);
