@@ -72,6 +72,11 @@ LIB_OBJ   := $(LIB_SRC:%.c=$(O)/obj/%.o)
 GPU_OBJ   := $(patsubst %.c,$(O)/obj/%.o,$(wildcard gpu/*.c))
 GPU_USES  := $(patsubst %,$(O)/obj/src/%.o,$(LIB_CORE:%=core/%) core/buf core/map core/arena trace/appender trace/gpu_pack \
              trace/archive trace/fold trace/pack trace/process)
+# The library that is put in front of programs to see their allocations: libc alone, likewise.
+AGENT_OBJ  := $(patsubst %.c,$(O)/obj/%.o,$(wildcard agent/*.c))
+AGENT_USES := $(patsubst %,$(O)/obj/src/%.o,$(LIB_CORE:%=core/%) trace/memory_pack trace/archive trace/fold trace/pack trace/process)
+# A hook finds its caller by its own frame.
+$(AGENT_OBJ): CFLAGS += -fno-omit-frame-pointer -fno-optimize-sibling-calls -ftls-model=initial-exec
 # llhttp, the HTTP parser: the system's, or the pinned source that `make deps` fetched; without it `tare serve` says so.
 LLHTTP_DIR := third_party/llhttp
 LLHTTP     := $(shell $(PKG_CONFIG) --exists 'libllhttp >= 9.2.1' 2>/dev/null && echo system || ls $(LLHTTP_DIR)/llhttp.h 2>/dev/null)
@@ -105,7 +110,7 @@ MISSING   := $(shell for p in $(PKGS) $(LOADED); do $(PKG_CONFIG) --exists $$p 2
 
 .PHONY: all lib cli parts
 all: parts lib cli ## build the command and the libraries (default)
-lib: $(O)/libtare.so $(O)/libtare.a $(O)/libtare-gpu.so ## build only the libraries, which need libc alone
+lib: $(O)/libtare.so $(O)/libtare.a $(O)/libtare-gpu.so $(O)/libtare-agent.so ## build only the libraries, which need libc alone
 cli: $(O)/tare ## build only the command
 
 # One line per part that may be missing, so that nobody wonders later what a build can do.
@@ -155,7 +160,8 @@ $(O)/obj/%.o: %.c $(O)/obj/flags
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(COMMIT_FLAG) $(PKG_FLAGS) $(ALL_CFLAGS) $(BANNED) -MMD -MP -c $< -o $@
 # What our own sources may not call; the gate to malloc must, and tests may.
-$(O)/obj/src/%.o $(O)/obj/gpu/%.o: BANNED = -include core/banned.h
+$(O)/obj/src/%.o $(O)/obj/gpu/%.o $(O)/obj/agent/%.o: BANNED = -include core/banned.h
+$(O)/obj/agent/hooks.o: BANNED =
 $(O)/obj/src/core/mem.o: BANNED =
 
 $(O)/obj/libpq: FORCE
@@ -233,6 +239,12 @@ $(O)/libtare-gpu.so: $(GPU_OBJ) $(GPU_USES) gpu/exports.map
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libtare-gpu.so -Wl,--version-script=gpu/exports.map $(NO_UNDEFINED) \
 		-Wl,-z,nodelete $(filter %.o,$^) -ldl -o $@
 
+# What programs call in place of libc's, and nothing else.
+$(O)/libtare-agent.so: $(AGENT_OBJ) $(AGENT_USES) agent/exports.map
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libtare-agent.so -Wl,--version-script=agent/exports.map $(NO_UNDEFINED) \
+		-Wl,-z,nodelete $(filter %.o,$^) -ldl -o $@
+
 # One partially linked object whose hidden symbols are local: only tare_* can collide with a user's names.
 $(O)/libtare.a: $(LIB_OBJ)
 	$(call say,AR,$@)
@@ -267,11 +279,12 @@ $(O)/obj/pure.a: $(PURE_SRC:%.c=$(O)/obj/%.o)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
 # libtare comes first and stays shared: scopes of Python and of C libraries in one process go to one trace.
-$(PY_EXT): $(PY_OBJ) $(O)/obj/pure.a $(O)/libtare.so $(O)/libtare-gpu.so
+$(PY_EXT): $(PY_OBJ) $(O)/obj/pure.a $(O)/libtare.so $(O)/libtare-gpu.so $(O)/libtare-agent.so
 	@mkdir -p $(PY_TREE)/_lib
 	$(call say,LINK,$@)
 	$(Q)cp --remove-destination $(O)/$(SHARED) $(PY_TREE)/_lib/libtare.so.$(ABI)
 	$(Q)cp --remove-destination $(O)/libtare-gpu.so $(PY_TREE)/_lib/libtare-gpu.so
+	$(Q)cp --remove-destination $(O)/libtare-agent.so $(PY_TREE)/_lib/libtare-agent.so
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared $(PY_OBJ) -L$(O) -ltare $(O)/obj/pure.a -lm -ldl -Wl,-z,now \
 		-Wl,--exclude-libs,ALL -Wl,-rpath,'$$ORIGIN/_lib' -o $@.new
 	$(Q)mv -f $@.new $@
@@ -437,6 +450,7 @@ install: all ## install under PREFIX (default /usr/local), staged in DESTDIR
 	install -m 644 $(O)/libtare.a $(LIBS)/libtare.a
 	install -m 755 $(O)/$(SHARED) $(LIBS)/$(SHARED)
 	install -m 755 $(O)/libtare-gpu.so $(LIBS)/libtare-gpu.so
+	install -m 755 $(O)/libtare-agent.so $(LIBS)/libtare-agent.so
 	ln -sf $(SHARED) $(LIBS)/libtare.so.$(ABI)
 	ln -sf libtare.so.$(ABI) $(LIBS)/libtare.so
 	install -m 644 include/tare/tare.h include/tare/inline.h $(INCS)
@@ -447,7 +461,7 @@ install: all ## install under PREFIX (default /usr/local), staged in DESTDIR
 	$(if $(DESTDIR),,-ldconfig 2>/dev/null || true)
 
 uninstall: ## remove what install put there
-	rm -f $(BINS)/tare $(LIBS)/libtare.a $(LIBS)/$(SHARED) $(LIBS)/libtare-gpu.so $(LIBS)/libtare.so.$(ABI) $(LIBS)/libtare.so
+	rm -f $(BINS)/tare $(LIBS)/libtare.a $(LIBS)/$(SHARED) $(LIBS)/libtare-gpu.so $(LIBS)/libtare-agent.so $(LIBS)/libtare.so.$(ABI) $(LIBS)/libtare.so
 	rm -f $(LIBS)/pkgconfig/tare.pc $(INCS)/tare.h $(INCS)/inline.h $(UNITS)/tare-serve.service $(UNITS)/tare-serve.socket
 	-rmdir $(INCS) 2>/dev/null || true
 

@@ -42,6 +42,37 @@ struct run_command { /* what a user asked for */
     bool json, quiet, fail, strict;
 };
 
+static bool never(const char *word)
+{
+    (void)word;
+    return false;
+}
+
+static tare_status read_memory(void *ctx, const char *text, tare_error *err)
+{
+    struct watch_memory *m = ctx;
+    m->on = true;
+    m->all = strcmp(text, "all") == 0;
+    return !text[0] || m->all ? TARE_OK : error_set(err, TARE_INVALID, "it is `all`, or nothing");
+}
+
+/* What is injected into the program: is it here, and where would it record to? */
+static int check_injected(struct run_command *a)
+{
+    struct watch_options *o = &a->watch;
+    bool kept = !o->no_save || o->trace || o->output;
+    if (watch_gpu_find(&o->gpu, &a->cli->error) != TARE_OK ||
+        watch_memory_find(&o->memory, &a->cli->error) != TARE_OK)
+        return cli_usage_error(a->cli, "%s", a->cli->error.text);
+    if (o->gpu.on && !kept)
+        return cli_usage_error(a->cli, "--gpu records into a trace: with --no-save name one with --trace");
+    if (o->memory.on && !kept)
+        return cli_usage_error(a->cli, "--memory records into a trace: with --no-save name one with --trace");
+    const char *doubt = o->memory.on && o->command[0] ? watch_memory_doubt(o->command[0]) : NULL;
+    if (doubt) cli_warn(a->cli, "--memory: %s %s", o->command[0], doubt);
+    return 0;
+}
+
 /* Lists grow while options are read, so the pointers into them are taken only afterwards. */
 static int read_args(struct run_command *a, int argc, char **argv)
 {
@@ -63,6 +94,11 @@ static int read_args(struct run_command *a, int argc, char **argv)
         OPT_ENUM(0, "gpu-graphs", &o->gpu.graphs, graphs, "how CUDA graphs are recorded"),
         OPT_FLAG(0, "no-gpu-calls", &o->gpu.no_calls,
                  "only kernels and copies: cheaper, without the reasons of idle time"),
+        OPT_GROUP("Memory"),
+        OPT_CALLBACK(0, "memory", read_memory, &o->memory, "[=all]",
+                 "record who allocates and frees, sampled; =all: each allocation", .takes = never),
+        OPT_UINT_IN(0, "memory-every", &o->memory.every, 1, UINT64_C(1) << 40, "bytes between samples, on average",
+                 .needs = "memory"),
         OPT_GROUP("Alerts"),
         OPT_LIST('a', "alert", &a->alerts, "<rule>", "tell when it holds: 'cpu>80% for 10s'"),
         OPT_FLAG(0, "fail", &a->fail, "exit 1 if one of --alert was told and the program itself ended with 0",
@@ -103,11 +139,7 @@ static int read_args(struct run_command *a, int argc, char **argv)
     o->server = a->history.push || a->history.push_must ? a->history.server : NULL;
     o->token = history_token();
     a->history.quiet = a->quiet;
-    if (!rc && watch_gpu_find(&o->gpu, &a->cli->error) != TARE_OK)
-        rc = cli_usage_error(a->cli, "%s", a->cli->error.text);
-    if (!rc && o->gpu.on && o->no_save && !o->trace && !o->output)
-        rc = cli_usage_error(a->cli, "--gpu records into a trace: with --no-save name one with --trace");
-    return rc;
+    return rc ? rc : check_injected(a);
 }
 
 static int check_webhook(struct cli *cli, const char *url)
@@ -288,7 +320,9 @@ static int watch_and_answer(const struct run_command *a, struct run *run)
 
 int cmd_run(struct cli *cli, int argc, char **argv)
 {
-    struct run_command a = {.cli = cli, .watch = {.interval = {100000000}}, .history = HISTORY_ARGS_INIT};
+    struct run_command a = {.cli = cli,
+                            .watch = {.interval = {100000000}, .memory = {.every = MEMORY_EVERY}},
+                            .history = HISTORY_ARGS_INIT};
     struct run run;
     a.watch.ignored_sigpipe = cli->ignored_sigpipe;
     a.watch.say = say_to_user;

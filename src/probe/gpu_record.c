@@ -12,10 +12,9 @@
 #ifndef TARE_LIBDIR
 #define TARE_LIBDIR "../lib"
 #endif
-static const char *const beside[] = {"libtare-gpu.so", TARE_LIBDIR "/libtare-gpu.so", "../lib/libtare-gpu.so",
-                                     "../_lib/libtare-gpu.so"};
+static const char *const beside[] = {"", TARE_LIBDIR "/", "../lib/", "../_lib/"};
 
-bool gpu_record_library(char out[PATH_MAX])
+bool library_beside(const char *file, char out[PATH_MAX])
 {
     char exe[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
@@ -25,10 +24,15 @@ bool gpu_record_library(char out[PATH_MAX])
     if (!slash) return false;
     *slash = 0;
     for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
-        int used = snprintf(out, PATH_MAX, "%s/%s", exe, beside[i]);
+        int used = snprintf(out, PATH_MAX, "%s/%s%s", exe, beside[i], file);
         if (used > 0 && used < PATH_MAX && access(out, R_OK) == 0) return true;
     }
     return false;
+}
+
+bool gpu_record_library(char out[PATH_MAX])
+{
+    return library_beside("libtare-gpu.so", out);
 }
 
 tare_status gpu_record_start(struct gpu_recording *r, const char *library, const char *path, tare_error *err)

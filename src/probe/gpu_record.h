@@ -11,9 +11,11 @@
 #include "core/error.h"
 
 /* Where `make`, `make install` and the Python package have it, seen from the command; false: nowhere. */
+bool library_beside(const char *file, char out[PATH_MAX]);
+#define LIBRARY_MISSING(file) \
+    file " is neither beside the tare command nor in its LIBDIR, ../lib or ../_lib from there"
 bool gpu_record_library(char out[PATH_MAX]);
-#define GPU_RECORD_MISSING \
-    "libtare-gpu.so is neither beside the tare command nor in its LIBDIR, ../lib or ../_lib from there"
+#define GPU_RECORD_MISSING LIBRARY_MISSING("libtare-gpu.so")
 
 struct gpu_recording {
     void *library;

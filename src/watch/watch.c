@@ -161,6 +161,7 @@ tare_status watch_program(struct watcher *w, struct run *run, int *exit_code, ta
     const struct watch_options *o = w->options;
     const struct child_surroundings surroundings = {.trace = w->places.trace[0] ? w->places.named : NULL,
                                                     .gpu = &o->gpu,
+                                                    .memory = &o->memory,
                                                     .ignored_sigpipe = o->ignored_sigpipe};
     w->hooks = (struct hooks){.command = o->on_alert, .url = o->webhook};
     w->run_id = run->id;

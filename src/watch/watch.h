@@ -41,6 +41,7 @@ struct watch_options {
     const char *output_dir;
     bool no_save;
     struct watch_gpu gpu;       /* record what GPUs do */
+    struct watch_memory memory; /* record who allocates */
     const char *server, *token; /* live metrics go there; NULL: nowhere */
     bool ignored_sigpipe;       /* before tare ignored it */
     void (*say)(void *ctx, enum watch_tone tone, const char *text);

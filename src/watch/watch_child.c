@@ -124,6 +124,29 @@ static void restore_signals(const struct child *c)
     sigprocmask(SIG_SETMASK, &c->mask, NULL);
 }
 
+/* TARE_TRACE has %% for %; the libraries that are injected take a name as it is. */
+static void plain_name(char out[PATH_MAX], const char *named)
+{
+    size_t n = 0;
+    for (const char *c = named; *c && n + 1 < PATH_MAX; c++) {
+        if (c[0] == '%' && c[1] == '%') c++;
+        out[n++] = *c;
+    }
+    out[n] = 0;
+}
+
+static void set_environment(const struct child_surroundings *s)
+{
+    char trace[PATH_MAX];
+    if (s->trace) {
+        plain_name(trace, s->trace);
+        setenv("TARE_TRACE", s->trace, 1);
+        watch_gpu_environment(s->gpu, trace);
+        watch_memory_environment(s->memory, trace);
+    }
+    setenv(WATCH_CHILD_MARK, "1", 1);
+}
+
 /* In the child: wait for the word, then become the program. */
 static _Noreturn void become_program(const struct child *c, char *const *argv,
                                      const struct child_surroundings *s, int go, int failed)
@@ -132,9 +155,7 @@ static _Noreturn void become_program(const struct child *c, char *const *argv,
     ssize_t n;
     while ((n = read(go, &word, 1)) < 0 && errno == EINTR) continue;
     if (n != 1) _exit(0); /* tare thought better of it, or is gone */
-    if (s->trace) setenv("TARE_TRACE", s->trace, 1);
-    watch_gpu_environment(s->gpu, s->trace);
-    setenv(WATCH_CHILD_MARK, "1", 1);
+    set_environment(s);
     restore_signals(c);
     execvp(argv[0], argv);
     int why = errno;

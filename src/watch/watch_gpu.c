@@ -24,24 +24,11 @@ tare_status watch_gpu_find(struct watch_gpu *g, tare_error *err)
     return error_set(err, TARE_INVALID, "--gpu: " GPU_RECORD_MISSING ": install tare whole");
 }
 
-/* TARE_TRACE has %% for %; this name is taken as it is. */
-static void plain_name(char out[PATH_MAX], const char *named)
-{
-    size_t n = 0;
-    for (const char *c = named; *c && n + 1 < PATH_MAX; c++) {
-        if (c[0] == '%' && c[1] == '%') c++;
-        out[n++] = *c;
-    }
-    out[n] = 0;
-}
-
-void watch_gpu_environment(const struct watch_gpu *g, const char *named)
+void watch_gpu_environment(const struct watch_gpu *g, const char *trace)
 {
     static const char *const graphs[] = {
         [GRAPHS_NODE] = "node", [GRAPHS_GRAPH] = "graph", [GRAPHS_AUTO] = "auto"};
-    char trace[PATH_MAX];
-    if (!g->library[0] || !named) return;
-    plain_name(trace, named);
+    if (!g->library[0]) return;
     setenv("CUDA_INJECTION64_PATH", g->library, 1);
     setenv("NVTX_INJECTION64_PATH", g->library, 1);
     setenv("TARE_GPU_TRACE", trace, 1);

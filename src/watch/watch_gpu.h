@@ -20,7 +20,7 @@ struct watch_gpu {
 
 /* If it is wanted: where the library is. TARE_INVALID: it cannot be done. */
 tare_status watch_gpu_find(struct watch_gpu *g, tare_error *err);
-/* In the child: `named` is its TARE_TRACE. */
-void watch_gpu_environment(const struct watch_gpu *g, const char *named);
+/* In the child: `trace` is its file, as it is. */
+void watch_gpu_environment(const struct watch_gpu *g, const char *trace);
 
 #endif

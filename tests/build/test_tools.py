@@ -95,18 +95,20 @@ SYMBOL_CASES = [
 
 
 @pytest.mark.parametrize("source, good", SYMBOL_CASES)
-@pytest.mark.parametrize("kind", ["a", "so", "gpu"])
+@pytest.mark.parametrize("kind", ["a", "so", "gpu", "agent"])
 def test_symbols(tmp_path, source, good, kind):
-    """The planted source is in one of the three libraries, the others are clean. The GPU's is called in by another name."""
-    clean, entry = SYMBOL_CASES[0][0], ("tare_x", "InitializeInjection")
-    sources = {"clean": clean, "injected": clean.replace(*entry), "planted": source.replace(*entry) if kind == "gpu" else source}
+    """The planted source is in one of the libraries, the others are clean. Those that are injected are called in by other names."""
+    clean, entries = SYMBOL_CASES[0][0], {"gpu": "InitializeInjection", "agent": "pvalloc"}
+    sources = {"clean": clean, "planted": source.replace("tare_x", entries.get(kind, "tare_x"))}
+    sources |= {name: clean.replace("tare_x", entry) for name, entry in entries.items()}
     for name, text in sources.items():
         (tmp_path / (name + ".c")).write_text(text)
         assert run("gcc", "-fPIC", "-c", name + ".c", cwd=tmp_path)[0] == 0
-    objects = {"a": "clean.o", "so": "clean.o", "gpu": "injected.o", kind: "planted.o"}
+    objects = {"a": "clean.o", "so": "clean.o", "gpu": "gpu.o", "agent": "agent.o", kind: "planted.o"}
     assert run("ar", "rcs", "libtare.a", objects["a"], cwd=tmp_path)[0] == 0
     assert run("gcc", "-shared", objects["so"], "-o", "libtare.so", cwd=tmp_path)[0] == 0
-    assert run("gcc", "-shared", objects["gpu"], "-o", "libtare-gpu.so", cwd=tmp_path)[0] == 0
+    for name in entries:
+        assert run("gcc", "-shared", objects[name], "-o", f"libtare-{name}.so", cwd=tmp_path)[0] == 0
     rc, out = tool("check-symbols", str(tmp_path))
     assert rc == (0 if good else 1), out
 

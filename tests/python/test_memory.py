@@ -1,6 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""Recording of memory: the page of the format against the code; the agent in real programs."""
+"""Recording of memory: the page of the format against the code; the agent in programs of known behaviour and in real ones. What a
+program says and how it ends never changes."""
+
+import collections
+import math
+import os
 import re
+import resource
+import shutil
+import subprocess
+import sys
+
+import pytest
 
 
 def test_the_page_lists_the_records_as_the_code_has_them(root):
@@ -11,3 +22,274 @@ def test_the_page_lists_the_records_as_the_code_has_them(root):
         assert told, name
         assert re.findall(r"`(\w+)`", told[1]) == re.findall(r"F\((\w+),", fields), name
     assert len(rows) == 14
+
+
+# ---- the agent ----------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="session")
+def helpers(root, build):
+    subprocess.run(["make", "-s", "build/helpers/dump_memory", "build/helpers/memory_program"], cwd=root, check=True)
+    return root / "build/helpers"
+
+
+class Process:
+    """What one process did, replayed: what it holds at its end by address, stacks as lists of frames, innermost first."""
+
+    def __init__(self):
+        self.held, self.allocated, self.maps, self.notes = {}, collections.Counter(), {}, []
+        self.stacks, self.names, self.codes, self.modules, self.every, self.lost = {}, {}, {}, {}, None, [0, 0, 0]
+        self.strange = 0
+
+    def take(self, kind, fields, text):
+        if kind == "START":
+            self.every = fields[0]
+        elif kind == "NAME":
+            self.names[fields[0]] = text
+        elif kind == "MODULE":
+            self.modules[fields[0]] = (fields[3], text.split(" ", 1)[1])
+        elif kind == "CODE":
+            self.codes[fields[0]] = (fields[1], fields[2])
+        elif kind == "STACK":
+            self.stacks[fields[0]] = (*fields[1:], text)
+        elif kind == "NOTE":
+            self.notes.append(text)
+        elif kind == "LOST":
+            self.lost = fields
+        elif kind == "ALLOC":
+            self.strange += fields[1] in self.held
+            self.held[fields[1]] = (fields[2], fields[3])
+            self.allocated[fields[2]] += 1
+        elif kind == "FREE":
+            self.held.pop(fields[1], None)
+        elif kind == "MAP":
+            self.maps[fields[1]] = fields[2]
+
+    def frames(self, number):
+        out = []
+        while number:
+            parent, kind, where, at, text = self.stacks[number]
+            if kind == 1:
+                bias, path = self.modules.get(at, (0, "?"))
+                out.append((path, where - bias))
+            elif kind == 2:
+                file, name = self.codes[where]
+                out.append((self.names[file], self.names[name], int(text.split("=")[1])))
+            number = parent
+        return out
+
+    def stays(self, size):
+        return [stack for s, stack in self.held.values() if s == size]
+
+
+def replay(helpers, trace):
+    text = subprocess.run([helpers / "dump_memory", trace], capture_output=True, text=True, check=True).stdout
+    processes, damaged, commands = collections.defaultdict(Process), 0, {}
+    for line in text.splitlines():
+        kind, process, *rest = line.split(" ")
+        if kind == "DAMAGED":
+            damaged = int(process)
+        elif kind == "PROCESS":
+            commands[int(process)] = rest
+        else:
+            n = next((i for i, f in enumerate(rest) if not f.isdigit()), len(rest))
+            n = {"THREAD": 2, "NAME": 1, "MODULE": 4, "NOTE": 1, "START": 3}.get(kind, n)
+            processes[int(process)].take(kind, [int(f) for f in rest[:n]], " ".join(rest[n:]))
+    assert damaged == 0
+    return [processes[i] for i in sorted(processes)]
+
+
+@pytest.fixture
+def preloaded(helpers, build, clean_env, tmp_path):
+    """preloaded(command, every=0, status=0): run with the agent in front; the finished process and the replayed ones."""
+
+    def call(command, every=0, status=0, **more):
+        trace = tmp_path / "memory.tare"
+        env = {**clean_env, "LD_PRELOAD": str(build / "libtare-agent.so"), "TARE_MEMORY_TRACE": str(trace), "TARE_MEMORY_EVERY": str(every)}
+        done = subprocess.run([str(c) for c in command], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False, **more)
+        assert done.returncode == status, done.stderr
+        return done, replay(helpers, trace) if trace.exists() else []
+
+    return call
+
+
+def functions(program, frames):
+    addresses = [hex(at) for path, at in frames if path == str(program)]
+    said = subprocess.run(["addr2line", "-f", "-e", program, *addresses], capture_output=True, text=True, check=True).stdout
+    return said.splitlines()[::2]
+
+
+def test_each_way_to_allocate(preloaded, helpers):
+    program = helpers / "memory_program"
+    done, [p] = preloaded([program, "each"])
+    assert done.stdout == "each: 0\n" and done.stderr == ""
+    for size in (70001, 70021, 70007, 70003, 70035, 70016, 70009, 70011):
+        assert len(p.stays(size)) == 1, size
+    assert p.stays(70013) == p.stays(70017) == [] and p.allocated[70013] == p.allocated[70017] == 1
+    assert 3 << 20 in p.maps.values()
+    assert functions(program, p.frames(p.stays(70001)[0]))[:3] == ["innermost_function", "function_around_it", "each_way"]
+    assert p.every == 0 and p.strange == 0 and p.lost == [0, 0, 0]
+
+
+def test_blocks_that_threads_hand_over(preloaded, helpers):
+    _, [p] = preloaded([helpers / "memory_program", "threads"])
+    assert sum(n for size, n in p.allocated.items() if 71000 <= size < 71008) == 16000 - p.lost[0]
+    assert p.lost[0] or (p.strange == 0 and not any(71000 <= size < 71008 for size, _ in p.held.values()))
+
+
+def test_children_and_what_they_become(preloaded, helpers, tmp_path):
+    _, processes = preloaded([helpers / "memory_program", "fork"])
+    assert sorted(size for p in processes for size in (72001, 72003, 72005, 70001) for _ in p.stays(size)) == [70001, 72001, 72003, 72005]
+    assert len(processes) == 4 and [f.name for f in tmp_path.iterdir()] == ["memory.tare"], "no live file is left"
+
+
+def test_killed(preloaded, helpers):
+    """Nothing that was published is lost."""
+    _, [p] = preloaded([helpers / "memory_program", "killed"], status=-9)
+    assert len(p.stays(76001)) == 5000
+
+
+def test_jumps_out_of_signal_handlers(preloaded, helpers):
+    done, _ = preloaded([helpers / "memory_program", "jumps"])
+    assert done.stdout == "jumps: 0\n"
+
+
+def test_allocations_that_fail_are_the_programs_own(preloaded, helpers):
+    done, [p] = preloaded([helpers / "memory_program", "refused"])
+    assert done.stdout == "1 1 1\nrefused: 0\n"
+    assert len(p.stays(74001)) == 1 and 1 << 40 not in p.allocated and 0 not in p.held
+
+
+def test_libraries_that_come_and_go(preloaded, helpers):
+    program = helpers / "memory_program"
+    _, [p] = preloaded([program, "libraries"])
+    assert len(p.stays(75000)) == 20
+    assert {tuple(functions(program, p.frames(s))[:3]) for s in p.stays(75000)} == {("innermost_function", "function_around_it", "libraries")}
+
+
+def test_a_sample_tells_how_much_there_is(preloaded, helpers):
+    """64 MiB in blocks of 1 KiB: about 1024 samples, each standing for the inverse of its probability; 5 standard deviations."""
+    every = 64 << 10
+    _, [p] = preloaded([helpers / "memory_program", "many"], every=every)
+    samples, chance = len(p.stays(1024)), 1 - math.exp(-1024 / every)
+    estimate, deviation = samples / chance * 1024, math.sqrt((64 << 10) * (1 - chance) / chance) * 1024
+    assert abs(estimate - (64 << 20)) < 5 * deviation
+    assert p.every == every
+
+
+def test_no_room_for_the_record(preloaded, helpers):
+    """The program runs as if nobody looked, and nothing is left behind."""
+    small = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200 << 10, 200 << 10))  # noqa: E731
+    done, processes = preloaded([helpers / "memory_program", "threads"], preexec_fn=small)
+    assert done.stdout == "threads: 0\n" and processes == []
+
+
+def test_an_archive_that_may_not_grow(preloaded, helpers):
+    """What has no room is counted, the rest is there."""
+    small = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1060 << 10, 1060 << 10))  # noqa: E731
+    done, processes = preloaded([helpers / "memory_program", "grow"], preexec_fn=small)
+    assert done.stdout == "grow: 0\n"
+    [p] = processes
+    assert 50000 < len(p.stays(1024)) < 400000
+
+
+SCRIPT = """
+def make(n):
+    return [bytearray(80000 + 100 * i) for i in range(n)]
+
+def around():
+    kept = make(3)
+    return kept, [{"a": i} for i in range(2000)]
+
+kept = around()
+import threading
+def work():
+    kept.append(bytearray(81000))
+kept = list(kept)
+t = threading.Thread(target=work)
+t.start()
+t.join()
+print("fine")
+import os
+os._exit(0)
+"""
+
+
+def interpreters():
+    """One of each version that is here; the first is the one that runs this."""
+    found = {sys.version_info[:2]: sys.executable}
+    pyenv = os.path.expanduser("~/.pyenv/versions")
+    for name in sorted(os.listdir(pyenv)) if os.path.isdir(pyenv) else []:
+        version, path = re.match(r"3\.(9|1[0-3])\.", name), os.path.join(pyenv, name, "bin/python3")
+        if version and os.access(path, os.X_OK):
+            found.setdefault((3, int(version[1])), path)
+    return found
+
+
+@pytest.mark.parametrize("version", sorted(interpreters()), ids=lambda v: "%d.%d" % v)
+def test_frames_of_python(preloaded, tmp_path, version):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done, processes = preloaded([os.path.realpath(interpreters()[version]), "-S", "script.py"])
+    [p] = [p for p in processes if any(81000 <= size <= 81100 for size, _ in p.held.values())]
+    assert done.stdout == "fine\n" and p.notes == []
+
+    def python(least):
+        [stack] = [stack for size, stack in p.held.values() if least <= size <= least + 1]
+        return [f[1:] for f in p.frames(stack) if len(f) == 3 and f[0].endswith("script.py")]
+
+    inner = [("make", 3)] if version >= (3, 12) else [("make.<locals>.<listcomp>" if version >= (3, 11) else "<listcomp>", 3), ("make", 3)]
+    assert python(80000)[-3:] == [("make", 3), ("around", 6), ("<module>", 9)] and python(80000)[:len(inner)] == inner
+    assert python(81000) == [("work", 12)]
+    small = [stack for size, stack in p.held.values() if size < 512 and ("around", 7) in [f[1:] for f in p.frames(stack) if len(f) == 3]]
+    assert len(small) >= 2000, "objects of Python's own allocator are told too"
+
+
+REAL = [["sh", "-c", "echo a | cat; exit 3"], ["bash", "-c", "for i in 1 2 3; do echo $(echo $i); done"], ["git", "--version"],
+        ["gcc", "--version"], ["perl", "-e", "print join ',', map { $_ * 2 } 1..5"], ["awk", "BEGIN { for (i = 0; i < 9999; i++) a[i] = i; print length(a) }"],
+        ["sed", "--version"], ["grep", "-c", "a", "/etc/passwd"], ["find", "/etc", "-maxdepth", "0"], ["sort", "/etc/passwd"], ["tar", "--version"],
+        ["make", "--version"], ["node", "-e", "console.log([1, 2, 3].map(x => x * 2).join())"], ["sqlite3", ":memory:", "select 1 + 1"],
+        ["psql", "--version"], ["openssl", "version"], ["xz", "--version"], ["gzip", "--version"], ["diff", "/etc/passwd", "/dev/null"],
+        ["ld", "--version"], ["as", "--version"], ["objdump", "--version"], ["clang-14", "--version"], ["cmake", "--version"],
+        ["ls", "-d", "/"], ["env", "printf", "x"], ["id", "-u"], ["date", "-d", "@0", "-u"], ["tr", "a", "b"], ["wc", "-l", "/etc/passwd"],
+        ["cut", "-d:", "-f1", "/etc/passwd"], ["seq", "3"], ["factor", "360"], ["od", "-c", "/dev/null"], ["md5sum", "/dev/null"], ["bc", "--version"],
+        ["valgrind", "--version"], ["gdb", "--version"], ["curl", "--version"], ["ssh", "-V"], ["pkg-config", "--version"], ["m4", "--version"],
+        ["python3", "-c", "import json; print(json.dumps({'a': [1] * 3}))"], ["busybox", "echo", "x"], ["jq", "-n", "1+1"], ["ruby", "-e", "p 1"],
+        ["redis-cli", "--version"], ["dpkg", "--version"], ["zstd", "--version"], ["strace", "-V"]]
+
+
+@pytest.mark.parametrize("command", [c for c in REAL if shutil.which(c[0])], ids=lambda c: c[0])
+def test_real_programs_are_as_without_it(build, clean_env, tmp_path, command):
+    def ran(env):
+        done = subprocess.run(command, env={**clean_env, **env}, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    agent = {"LD_PRELOAD": str(build / "libtare-agent.so"), "TARE_MEMORY_TRACE": str(tmp_path / "t.tare"), "TARE_MEMORY_EVERY": "0"}
+    assert ran(agent) == ran({})
+
+
+# ---- tare run --memory --------------------------------------------------------------------------------
+
+def test_run(tare, helpers, tmp_path):
+    said = tare("run", "--memory", "--memory-every", "1000", "--trace", "m.tare", "--no-save", "-q", "--", helpers / "memory_program", "each")
+    assert said.stdout == "each: 0\n" and said.stderr == ""
+    [p] = replay(helpers, tmp_path / "m.tare")
+    assert p.every == 1000 and len(p.stays(70001)) == 1
+    assert [f.name for f in tmp_path.iterdir()] == ["m.tare"]
+
+
+def test_run_with_each_allocation(tare, helpers, tmp_path):
+    tare("run", "--memory=all", "--trace", "m.tare", "--no-save", "-q", "--", helpers / "memory_program", "each", env={"LD_PRELOAD": ""})
+    [p] = replay(helpers, tmp_path / "m.tare")
+    assert p.every == 0
+
+
+def test_programs_that_cannot_be_looked_into_are_told(tare, tmp_path):
+    (tmp_path / "s.c").write_text("int main(void) { return 0; }")
+    if subprocess.run(["gcc", "-static", "s.c", "-o", "s"], cwd=tmp_path, capture_output=True, check=False).returncode:
+        pytest.skip("no static libc here")
+    said = tare("run", "--memory", "--trace", "m.tare", "--no-save", "-q", "--", "./s")
+    assert "./s is statically linked" in said.stderr
+
+
+def test_words_that_make_no_sense(tare):
+    assert "`all`" in tare("run", "--memory=most", "--", "true", status=2).stderr
+    assert "--trace" in tare("run", "--memory", "--no-save", "--", "true", status=2).stderr

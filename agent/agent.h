@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ * agent.h - libtare-agent.so, which `tare run --memory` puts in front of a program: who allocated, who freed.
+ *
+ *   hooks.c    malloc and its family, mmap: the fast path       slots.c   records -> live file -> archive
+ *   sample.c   which allocations are noted; the noted ones      stacks.c  frames told once, then by number
+ *   modules.c  libraries in memory, by /proc/self/maps          unwind.c  native frames, from .eh_frame
+ *   python.c   frames of Python, its allocator                  start.c   settings, joining, forks, the end
+ *
+ * It lives in other people's programs: no exit, no print, no signal handler, no thread, no lock that is waited for, no
+ * allocation of the program's memory. What cannot be done becomes a NOTE or a counter in the trace. All that a process
+ * knows is in one block that a fork wipes: a child reads zeros, and joins the trace by itself when it has something to
+ * tell. */
+#ifndef AGENT_AGENT_H
+#define AGENT_AGENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/clock.h"
+#include "core/rng.h"
+#include "trace/format.h"
+#include "trace/live.h"
+#include "trace/memory.h"
+
+enum {
+    SLOTS = 16,
+    SLOT_BYTES = 64 << 10,
+    FRAMES_MOST = 128,     /* of a stack, native and Python together */
+    SET_BUCKETS = 1 << 16, /* of what is sampled and not yet freed */
+    SET_WAYS = 4,
+    KNOWN = 1 << 18, /* places for stacks, code, names */
+    KNOWN_MOST = KNOWN / 4 * 3,
+    MODULES = 2048,
+    ROWS = 1 << 13 /* how to unwind from an address */
+};
+
+/* ---- what is known ---- */
+
+struct slot {
+    uint32_t lock; /* 1: somebody writes */
+    uint32_t by;   /* thread of the last record */
+    uint64_t seq;
+    struct memory_state state;
+    struct enc enc;
+    struct extent *extent;
+};
+
+/* A number by what it stands for, as a hash of 64 bits: two that are equal by chance would be taken for one, which of
+ * 200,000 happens once in 900 million runs. */
+struct known {
+    uint64_t key;    /* 0: free */
+    uint32_t number; /* 0: on its way */
+    uint32_t spare;
+};
+
+struct module {
+    uint64_t start, end;  /* of its code; end 0: gone */
+    uint64_t bias, table; /* added to addresses of the file; its .eh_frame_hdr, 0: none */
+    uint64_t table_bytes;
+};
+
+struct row {
+    uint64_t key, value; /* key: address ^ value ^ generation, so that half of one is none */
+};
+
+enum agent_state { AGENT_NONE, AGENT_JOINING, AGENT_ON, AGENT_OFF };
+
+struct agent {
+    uint32_t state; /* enum agent_state; NONE also in a forked child */
+    uint32_t threads, numbers, n_modules, modules_lock, pairs_lock;
+    uint32_t generation; /* of modules */
+    uint32_t n_known, codes, names;
+    uint32_t full; /* the archive takes no more: what is there is kept */
+    uint64_t uid;
+    uint64_t lost_records, lost_stacks, lost_samples, told_lost;
+    uint64_t next_pair, next_heap; /* ticks */
+    uint64_t looked_ns;            /* at the maps */
+    struct own_file archive;
+    char *live; /* the mapping */
+    size_t live_bytes;
+    char live_path[4096 + 40];
+    struct slot slots[SLOTS];
+    struct module modules[MODULES];
+    struct row rows[ROWS];
+    uint8_t filter[SET_BUCKETS];
+    uint64_t set[SET_BUCKETS][SET_WAYS];
+    struct known known[KNOWN];
+};
+extern struct agent *agent; /* NULL: not set up */
+
+/* How often each place of the set is in use; all 255 when every free is told. In the block, or zeros. */
+extern uint8_t *set_filter;
+
+struct settings { /* as they were when the program started */
+    char trace[4096];
+    uint64_t every; /* 0: each allocation */
+    uint32_t frames;
+    bool on, libc_malloc, native;
+    struct clock_source clock;
+};
+extern struct settings settings;
+
+/* ---- of a thread ---- */
+struct self {
+    int64_t left;     /* bytes until the next sample; the hot path knows only this */
+    const char *busy; /* in here, since this frame of the stack: what we do ourselves is not recorded */
+    uint32_t within;  /* in Python's allocator, which was told of already */
+    uint32_t number;
+    uint32_t on_main; /* 1: the main thread, 2: another */
+    uint64_t uid;     /* of the process it is registered in */
+    struct rng rng;
+};
+extern __thread struct self self __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+static inline unsigned set_place(uint64_t address)
+{
+    return (unsigned)((address >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 48);
+}
+
+static inline uint64_t agent_ticks(void)
+{
+    return settings.clock.tsc ? clock_tsc() : clock_raw_ns();
+}
+
+/* ---- start.c ---- */
+bool agent_ready(void); /* this process records; a forked child joins here */
+bool agent_join(void);
+void agent_end(void);
+
+/* ---- slots.c ---- */
+bool slots_open(const struct process_info *p, const char run_id[32]);
+struct slot *slot_take(void); /* NULL: all are in use; counted */
+void slot_give(struct slot *s);
+bool slot_put(struct slot *s, const struct memory_record *r); /* false: lost, and counted */
+void slot_text(struct slot *s, struct memory_record r, const char *text);
+void slots_close(void);
+bool archive_put(enum chunk_type type, uint64_t process, const void *payload, size_t bytes);
+void slots_note_time(uint64_t ticks); /* a clock pair, if the last one is old */
+
+/* ---- sample.c ---- */
+bool sample_due(struct self *me, uint64_t size);
+bool sample_keep(uint64_t address);   /* until it is freed */
+bool sample_forget(uint64_t address); /* true: it was kept */
+double sample_gap(struct rng *r, double mean);
+
+/* ---- stacks.c ---- */
+struct frame {
+    uint64_t kind, where, at;
+    uint64_t key; /* of Python code: tells it from another at the same address */
+};
+struct stack {
+    uint32_t n;
+    uint32_t cut;                     /* enum memory_cut; 0: whole */
+    struct frame frames[FRAMES_MOST]; /* innermost first */
+};
+/* fp: the frame of the hook, [0] the caller's rbp, [1] where it returns to. */
+void stack_walk(struct stack *out, void *const *fp);
+uint64_t stack_number(struct slot *s, const struct stack *stack); /* tells what is new of it */
+uint32_t known_number(uint64_t key,
+                      bool *fresh); /* 0: no room, or on its way; fresh: known_tell() must follow */
+void known_tell(uint64_t key, uint32_t number);
+
+/* ---- modules.c, unwind.c ---- */
+void modules_look(bool gone);    /* at the maps; gone: something was unloaded */
+int module_at(uint64_t address); /* index, -1: none */
+struct cursor {
+    uint64_t ip, sp, bp, top;
+};
+bool unwind_step(struct cursor *c); /* false: the end, or no way on */
+
+/* ---- python.c ---- */
+void python_find(void); /* at the start */
+bool python_has_frames(void);
+bool python_walk(struct stack *out);                         /* false: not all of them fit */
+bool python_is_interpreter(uint64_t address);                /* code of the interpreter itself */
+uint32_t python_code(struct slot *s, const struct frame *f); /* its number */
+void python_hook(void); /* take part in Python's allocator, once, if that is safe now */
+void python_tell(struct slot *s);
+
+/* ---- hooks.c, for python.c ---- */
+void note_alloc(void *p, size_t size, void *const *fp);
+void note_free(void *p);
+
+#endif

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: MIT
+ * hooks.c - what the program calls in place of libc: malloc and its family, mmap and its family, dlclose. The
+ * usual way through is a subtraction (malloc) or the look at one byte (free), and the real function. An allocation
+ * is stamped after the real function returned and a free before it is called, so that records of one address are
+ * in true order across threads. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define HEAP_TICKS (UINT64_C(1) << 31) /* about a second */
+
+/* ---- the real functions ---- */
+
+static void *first_malloc(size_t size);
+static void *first_calloc(size_t n, size_t size);
+static void *first_realloc(void *p, size_t size);
+static void first_free(void *p);
+
+static struct {
+    void *(*malloc)(size_t);
+    void *(*calloc)(size_t, size_t);
+    void *(*realloc)(void *, size_t);
+    void (*free)(void *);
+    void *(*reallocarray)(void *, size_t, size_t);
+    void *(*memalign)(size_t, size_t);
+    void *(*aligned_alloc)(size_t, size_t);
+    int (*posix_memalign)(void **, size_t, size_t);
+    void *(*valloc)(size_t);
+    void *(*pvalloc)(size_t);
+    void *(*mmap)(void *, size_t, int, int, int, off_t);
+    int (*munmap)(void *, size_t);
+    void *(*mremap)(void *, size_t, size_t, int, void *);
+    int (*dlclose)(void *);
+    struct mallinfo2 (*mallinfo2)(void);
+} real = {.malloc = first_malloc, .calloc = first_calloc, .realloc = first_realloc, .free = first_free};
+
+/* libc's own, for what dlsym() itself may ask for while it looks. */
+extern void *__libc_malloc(size_t) __attribute__((weak));
+extern void *__libc_calloc(size_t, size_t) __attribute__((weak));
+extern void *__libc_realloc(void *, size_t) __attribute__((weak));
+extern void __libc_free(void *) __attribute__((weak));
+
+static bool resolve(void)
+{
+    static __thread bool resolving __attribute__((tls_model("initial-exec")));
+    if (resolving) return false;
+    resolving = true;
+#define FIND(name) *(void **)&real.name = dlsym(RTLD_NEXT, #name)
+    FIND(reallocarray);
+    FIND(memalign);
+    FIND(aligned_alloc);
+    FIND(posix_memalign);
+    FIND(valloc);
+    FIND(pvalloc);
+    FIND(mmap);
+    FIND(munmap);
+    FIND(mremap);
+    FIND(dlclose);
+    FIND(mallinfo2);
+    FIND(free);
+    FIND(calloc);
+    FIND(realloc);
+    FIND(malloc);
+#undef FIND
+    void *libc = dlsym(RTLD_NEXT, "__libc_malloc"), *used = dlsym(RTLD_DEFAULT, "malloc"), *mine = &malloc;
+    settings.libc_malloc = used == mine && libc; /* else the program's own comes before ours */
+    resolving = false;
+    return true;
+}
+
+static void *first_malloc(size_t size)
+{
+    if (resolve()) return real.malloc(size);
+    return __libc_malloc ? __libc_malloc(size) : NULL;
+}
+
+static void *first_calloc(size_t n, size_t size)
+{
+    if (resolve()) return real.calloc(n, size);
+    return __libc_calloc ? __libc_calloc(n, size) : NULL;
+}
+
+static void *first_realloc(void *p, size_t size)
+{
+    if (resolve()) return real.realloc(p, size);
+    return __libc_realloc ? __libc_realloc(p, size) : NULL;
+}
+
+static void first_free(void *p)
+{
+    if (resolve())
+        real.free(p);
+    else if (__libc_free)
+        __libc_free(p);
+}
+
+/* ---- the slow way ---- */
+
+/* False: in here already, as what we call allocates, or a signal handler does. A longjmp may have left without telling:
+ * then the frame that was in here lies below this one. The slot it may have had stays taken. */
+static bool enter(struct self *me)
+{
+    const char *here = __builtin_frame_address(0);
+    if (me->busy && here < me->busy) {
+        if (agent) __atomic_fetch_add(&agent->lost_records, settings.every ? 0 : 1, __ATOMIC_RELAXED);
+        return false;
+    }
+    me->busy = here;
+    return true;
+}
+
+static void leave(struct self *me)
+{
+    me->busy = NULL;
+}
+
+/* What the kernel and malloc say of the whole, about once a second. */
+static void note_heap(struct slot *s, uint64_t now)
+{
+    char text[128];
+    struct memory_record r = {.kind = MEMORY_HEAP, .text = ""};
+    uint64_t next = __atomic_load_n(&agent->next_heap, __ATOMIC_RELAXED), pages[3] = {0},
+             page = (uint64_t)sysconf(_SC_PAGESIZE);
+    if (now < next || !__atomic_compare_exchange_n(&agent->next_heap, &next, now + HEAP_TICKS, false,
+                                                   __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return;
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0) close(fd);
+    if (n <= 0) return;
+    text[n] = 0;
+    const char *c = text;
+    for (int i = 0; i < 3; i++, c++)
+        for (; *c >= '0' && *c <= '9'; c++) pages[i] = pages[i] * 10 + (uint64_t)(*c - '0');
+    r.HEAP.at = now;
+    r.HEAP.resident = pages[1] * page;
+    r.HEAP.file = pages[2] * page;
+    if (real.mallinfo2 && settings.libc_malloc) {
+        struct mallinfo2 m = real.mallinfo2();
+        r.HEAP.held = m.arena + m.hblkhd;
+        r.HEAP.used = m.uordblks + m.hblkhd;
+        r.HEAP.mapped = m.hblkhd;
+        r.HEAP.top = m.keepcost;
+    }
+    slot_put(s, &r);
+}
+
+/* ALLOC or MAP, with the stack of the hook's caller. */
+static void put_stacked(struct memory_record r, size_t stack_field, void *const *fp)
+{
+    struct stack stack;
+    stack_walk(&stack, fp);
+    struct slot *s = slot_take();
+    if (!s) return;
+    r.text = "";
+    r.v[stack_field] = stack_number(s, &stack);
+    r.v[0] = agent_ticks();
+    slot_put(s, &r);
+    note_heap(s, r.v[0]);
+    slots_note_time(r.v[0]);
+    slot_give(s);
+}
+
+void note_alloc(void *p, size_t size, void *const *fp)
+{
+    struct self *me = &self;
+    int saved = errno;
+    if (!enter(me)) {
+        if (!settings.every) me->left = 0;
+        return;
+    }
+    if (!agent_ready())
+        me->left = settings.on && agent && agent->state == AGENT_JOINING ? 0 : INT64_C(1) << 40;
+    else if (sample_due(me, size) && (!settings.every || sample_keep((uint64_t)(uintptr_t)p)))
+        put_stacked((struct memory_record){.kind = MEMORY_ALLOC, .v = {0, (uint64_t)(uintptr_t)p, size, 0}},
+                    3, fp);
+    if (agent && agent->state == AGENT_ON) python_hook();
+    leave(me);
+    errno = saved;
+}
+
+static void put_free(struct slot *s, void *p, uint64_t at)
+{
+    struct memory_record r = {.kind = MEMORY_FREE, .text = "", .v = {at, (uint64_t)(uintptr_t)p}};
+    if (s) slot_put(s, &r);
+}
+
+void note_free(void *p)
+{
+    struct self *me = &self;
+    int saved = errno;
+    if (!p || !enter(me)) return;
+    if (agent && __atomic_load_n(&agent->state, __ATOMIC_RELAXED) == AGENT_ON &&
+        (!settings.every || sample_forget((uint64_t)(uintptr_t)p))) {
+        struct slot *s = slot_take();
+        put_free(s, p, agent_ticks());
+        if (s) slot_give(s);
+    }
+    leave(me);
+    errno = saved;
+}
+
+static inline bool may_be_known(const void *p)
+{
+    return __builtin_expect(__atomic_load_n(&set_filter[set_place((uint64_t)(uintptr_t)p)], __ATOMIC_RELAXED),
+                            0);
+}
+
+/* The old block is told as freed only if it was, and at the time before: the slot is kept meanwhile, so that its
+ * records stay in order. */
+static void *slow_realloc(void *p, size_t size, void *const *fp)
+{
+    struct self *me = &self;
+    bool known = false;
+    struct slot *s = NULL;
+    uint64_t before = 0;
+    if (me->within || !enter(me)) return real.realloc(p, size);
+    if (agent && agent->state == AGENT_ON) known = !settings.every || sample_forget((uint64_t)(uintptr_t)p);
+    if (known && (s = slot_take())) before = agent_ticks();
+    void *q = real.realloc(p, size);
+    int saved = errno;
+    bool gone = q || !size;
+    if (gone) put_free(s, p, before);
+    if (!gone && known && settings.every) sample_keep((uint64_t)(uintptr_t)p);
+    if (s) slot_give(s);
+    leave(me);
+    if (q && (me->left -= (int64_t)size) <= 0) note_alloc(q, size, fp);
+    errno = saved;
+    return q;
+}
+
+/* ---- malloc and its family ---- */
+
+#define HERE ((void *const *)__builtin_frame_address(0))
+/* Sizes that no allocation can have have failed: they are not subtracted. */
+#define COUNTED(p, size)                                                                  \
+    do {                                                                                  \
+        if (__builtin_expect((p) != NULL, 1) && (self.left -= (int64_t)(size)) <= 0) \
+            note_alloc(p, size, HERE);                                                    \
+    } while (0)
+
+EXPORT void *malloc(size_t size)
+{
+    void *p = real.malloc(size);
+    COUNTED(p, size);
+    return p;
+}
+
+EXPORT void *calloc(size_t n, size_t size)
+{
+    void *p = real.calloc(n, size);
+    COUNTED(p, n * size);
+    return p;
+}
+
+EXPORT void free(void *p)
+{
+    if (may_be_known(p) && !self.within) note_free(p);
+    real.free(p);
+}
+
+EXPORT void *realloc(void *p, size_t size)
+{
+    if (p && may_be_known(p)) return slow_realloc(p, size, HERE);
+    void *q = real.realloc(p, size);
+    COUNTED(q, size);
+    return q;
+}
+
+EXPORT void *reallocarray(void *p, size_t n, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(n, size, &bytes)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (p && may_be_known(p)) return slow_realloc(p, bytes, HERE);
+    void *q = real.realloc(p, bytes);
+    COUNTED(q, bytes);
+    return q;
+}
+
+EXPORT void *memalign(size_t align, size_t size)
+{
+    if (!real.memalign && !(resolve() && real.memalign)) return NULL;
+    void *p = real.memalign(align, size);
+    COUNTED(p, size);
+    return p;
+}
+
+EXPORT void *aligned_alloc(size_t align, size_t size)
+{
+    if (!real.aligned_alloc && !(resolve() && real.aligned_alloc)) return NULL;
+    void *p = real.aligned_alloc(align, size);
+    COUNTED(p, size);
+    return p;
+}
+
+EXPORT int posix_memalign(void **out, size_t align, size_t size)
+{
+    if (!real.posix_memalign && !(resolve() && real.posix_memalign)) return ENOMEM;
+    int rc = real.posix_memalign(out, align, size);
+    if (rc == 0) COUNTED(*out, size);
+    return rc;
+}
+
+EXPORT void *valloc(size_t size)
+{
+    if (!real.valloc && !(resolve() && real.valloc)) return NULL;
+    void *p = real.valloc(size);
+    COUNTED(p, size);
+    return p;
+}
+
+EXPORT void *pvalloc(size_t size)
+{
+    if (!real.pvalloc && !(resolve() && real.pvalloc)) return NULL;
+    void *p = real.pvalloc(size);
+    COUNTED(p, size);
+    return p;
+}
+
+/* ---- mappings ---- */
+
+static void note_map(void *p, size_t size, uint64_t what, void *const *fp)
+{
+    struct self *me = &self;
+    int saved = errno;
+    if (!settings.on || !enter(me)) return;
+    if (agent_ready()) {
+        uint64_t arena = me->within ? MEMORY_MAP_ARENA : 0;
+        put_stacked((struct memory_record){.kind = MEMORY_MAP,
+                                           .v = {0, (uint64_t)(uintptr_t)p, size, 0, what | arena}},
+                    3, fp);
+        python_hook();
+    }
+    leave(me);
+    errno = saved;
+}
+
+/* As slow_realloc(): told only if it was done, at the time before, in a slot that is kept meanwhile. `to`: where it is
+ * moved to by mremap(), else NULL. */
+struct unmapping {
+    void *p;
+    size_t size;
+    void *to;
+    size_t new_size;
+    int flags;
+};
+
+static void *do_unmap(const struct unmapping *u)
+{
+    if (u->new_size) return real.mremap(u->p, u->size, u->new_size, u->flags, u->to);
+    return real.munmap(u->p, u->size) == 0 ? NULL : MAP_FAILED;
+}
+
+static void *unmap(const struct unmapping *u)
+{
+    struct self *me = &self;
+    if (!agent || __atomic_load_n(&agent->state, __ATOMIC_RELAXED) != AGENT_ON || !enter(me))
+        return do_unmap(u);
+    struct slot *s = slot_take();
+    struct memory_record r = {
+        .kind = MEMORY_UNMAP, .text = "", .v = {agent_ticks(), (uint64_t)(uintptr_t)u->p, u->size}};
+    void *q = do_unmap(u);
+    int saved = errno;
+    if (s && q != MAP_FAILED) slot_put(s, &r);
+    if (s) slot_give(s);
+    leave(me);
+    errno = saved;
+    return q;
+}
+
+static uint64_t map_kind(int flags)
+{
+    return flags & MAP_ANONYMOUS ? MEMORY_MAP_ANONYMOUS : MEMORY_MAP_FILE;
+}
+
+/* Address space that is only set aside is not memory. Twice, by the two names that libc has for it. */
+#define MAP_HOOK(name)                                                                                     \
+    EXPORT void *name(void *at, size_t size, int prot, int flags, int fd, off_t offset)                    \
+    {                                                                                                      \
+        if (!real.mmap && !(resolve() && real.mmap)) return MAP_FAILED;                                    \
+        void *p = real.mmap(at, size, prot, flags, fd, offset);                                            \
+        if (p != MAP_FAILED && prot != PROT_NONE) note_map(p, size, map_kind(flags), HERE);                \
+        return p;                                                                                          \
+    }
+MAP_HOOK(mmap)
+MAP_HOOK(mmap64)
+
+EXPORT int munmap(void *p, size_t size)
+{
+    if (!real.munmap && !(resolve() && real.munmap)) return -1;
+    return unmap(&(struct unmapping){.p = p, .size = size}) == MAP_FAILED ? -1 : 0;
+}
+
+EXPORT void *mremap(void *p, size_t old_size, size_t size, int flags, ...)
+{
+    va_list ap;
+    va_start(ap, flags);
+    void *to = flags & MREMAP_FIXED ? va_arg(ap, void *) : NULL;
+    va_end(ap);
+    if (!real.mremap && !(resolve() && real.mremap)) return MAP_FAILED;
+    if (!size) return real.mremap(p, old_size, size, flags, to); /* an error */
+    void *q = unmap(&(struct unmapping){p, old_size, to, size, flags});
+    if (q != MAP_FAILED) note_map(q, size, MEMORY_MAP_ANONYMOUS, HERE);
+    return q;
+}
+
+/* ---- libraries that go ---- */
+
+EXPORT int dlclose(void *handle)
+{
+    struct self *me = &self;
+    if (!real.dlclose && !(resolve() && real.dlclose)) return -1;
+    int rc = real.dlclose(handle);
+    if (!agent || __atomic_load_n(&agent->state, __ATOMIC_RELAXED) != AGENT_ON || !enter(me)) return rc;
+    int saved = errno;
+    modules_look(true);
+    leave(me);
+    errno = saved;
+    return rc;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT
+ * python.c - frames of Python, read where the interpreter keeps them for this thread: no hook of its own, nothing
+ * to pay for calls. Where things lie differs by version; each code object is checked to be one. What is not known
+ * is refused by name. Also part of Python's allocator, whose small objects malloc never sees. Needs no header of
+ * Python. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/agent.h"
+
+enum {
+    NAME_MOST = 500,
+    OBJ_TYPE = 8,
+    STR_LENGTH = 16,
+    STR_STATE = 32,
+    BYTES_SIZE = 16,
+    BYTES_DATA = 32,
+    OWNED_BY_C = 3
+};
+
+/* Offsets in bytes, x86-64 and aarch64 alike, of builds without debugging. */
+struct layout {
+    uint32_t version;
+    bool frame_objects;    /* before 3.11 */
+    int entry, entry_then; /* in the thread's state: the frame, or what has it; -1: no second step */
+    int back, code, instruction, owner;
+    int file, name, first_line, table, bytecode;
+    int ascii, wide; /* data of a str */
+};
+static const struct layout layouts[] = {
+    {0x0309, true, 24, -1, 24, 32, 104, -1, 104, 112, 40, 120, -1, 48, 72},
+    {0x030a, true, 24, -1, 24, 32, 96, -1, 104, 112, 40, 120, -1, 48, 72},
+    {0x030b, false, 56, 8, 48, 32, 56, -1, 112, 128, 72, 136, 184, 48, 72},
+    {0x030c, false, 56, 0, 8, 0, 56, 70, 112, 128, 68, 136, 192, 40, 56},
+    {0x030d, false, 72, -1, 8, 0, 56, 70, 112, 128, 68, 136, 200, 40, 56},
+};
+
+static struct {
+    const struct layout *layout; /* NULL: no Python, or none that we know */
+    const void *code_type;
+    void *(*this_thread)(void);
+    int (*holds_gil)(void);
+    int (*is_initialized)(void);
+    uint64_t start, end; /* code of the interpreter */
+    char why[160];       /* "": nothing to say */
+} py;
+
+static uint64_t at64(const void *p, int offset)
+{
+    uint64_t v;
+    memcpy(&v, (const char *)p + offset, sizeof v);
+    return v;
+}
+
+static uint32_t at32(const void *p, int offset)
+{
+    uint32_t v;
+    memcpy(&v, (const char *)p + offset, sizeof v);
+    return v;
+}
+
+static const void *pointer_at(const void *p, int offset)
+{
+    return (const void *)(uintptr_t)at64(p, offset);
+}
+
+/* ---- which one it is ---- */
+
+static void choose_layout(const char *version)
+{
+    unsigned minor = 0;
+    if (version[0] != '3' || version[1] != '.') return;
+    for (const char *c = version + 2; *c >= '0' && *c <= '9'; c++) minor = minor * 10 + (unsigned)(*c - '0');
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        if (layouts[i].version == (0x0300 | minor)) py.layout = &layouts[i];
+    if (!py.layout)
+        snprintf(py.why, sizeof py.why, "Python 3.%u: where it keeps its frames is not known to this tare",
+                 minor);
+}
+
+void python_find(void)
+{
+    const char *(*version)(void);
+    *(void **)&version = dlsym(RTLD_DEFAULT, "Py_GetVersion");
+    *(void **)&py.this_thread = dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
+    *(void **)&py.holds_gil = dlsym(RTLD_DEFAULT, "PyGILState_Check");
+    *(void **)&py.is_initialized = dlsym(RTLD_DEFAULT, "Py_IsInitialized");
+    py.code_type = dlsym(RTLD_DEFAULT, "PyCode_Type");
+    if (!version || !py.this_thread || !py.holds_gil || !py.is_initialized || !py.code_type) return;
+    const char *text = version();
+    choose_layout(text);
+    if (strstr(text, "free-threading"))
+        snprintf(py.why, sizeof py.why, "a free-threaded build of Python keeps its frames in another way");
+    else if (dlsym(RTLD_DEFAULT, "_Py_NegativeRefcount"))
+        snprintf(py.why, sizeof py.why, "a debug build of Python keeps its frames in another way");
+    if (py.why[0]) py.layout = NULL;
+}
+
+void python_tell(struct slot *s)
+{
+    if (!py.why[0]) return;
+    char text[sizeof py.why + 60];
+    snprintf(text, sizeof text, "no frames of Python: %s", py.why);
+    slot_text(s, (struct memory_record){.kind = MEMORY_NOTE, .v = {MEMORY_NOTE_NO_PYTHON}}, text);
+}
+
+bool python_is_interpreter(uint64_t address)
+{
+    if (!py.layout) return false;
+    if (!py.end) {
+        int m = module_at((uint64_t)(uintptr_t)py.this_thread);
+        if (m < 0) return false;
+        py.start = agent->modules[m].start;
+        py.end = agent->modules[m].end;
+    }
+    return address >= py.start && address < py.end;
+}
+
+/* ---- frames ---- */
+
+/* Bytes from the function's first instruction. */
+static uint64_t instruction_of(const struct layout *l, const void *frame, const void *code)
+{
+    if (l->frame_objects) {
+        int32_t last = (int32_t)at32(frame, l->instruction);
+        if (last < 0) return 0;
+        return (uint64_t)last * (l->version == 0x030a ? 2 : 1);
+    }
+    uint64_t from = (uint64_t)(uintptr_t)code + (uint64_t)l->bytecode, now = at64(frame, l->instruction);
+    return now > from && now - from < 1 << 24 ? now - from : 0;
+}
+
+static const void *innermost(const struct layout *l)
+{
+    const void *thread = py.this_thread();
+    const void *f = thread ? pointer_at(thread, l->entry) : NULL;
+    return f && l->entry_then >= 0 ? pointer_at(f, l->entry_then) : f;
+}
+
+bool python_has_frames(void)
+{
+    return py.layout && innermost(py.layout);
+}
+
+static void add_frame(struct stack *out, const void *frame)
+{
+    const struct layout *l = py.layout;
+    bool shim = l->owner >= 0 && *((const uint8_t *)frame + l->owner) >= OWNED_BY_C;
+    const void *code = shim ? NULL : pointer_at(frame, l->code);
+    if (!code || pointer_at(code, OBJ_TYPE) != py.code_type) return;
+    struct frame *to = &out->frames[out->n++];
+    to->kind = MEMORY_PYTHON;
+    to->where = (uint64_t)(uintptr_t)code;
+    to->at = instruction_of(l, frame, code);
+    to->key = at64(code, l->table) ^ (uint64_t)at32(code, l->first_line) << 48;
+}
+
+/* The thread's own frames: they cannot change under it. */
+bool python_walk(struct stack *out)
+{
+    const void *f = innermost(py.layout);
+    for (; f && out->n < settings.frames; f = pointer_at(f, py.layout->back)) add_frame(out, f);
+    return !f;
+}
+
+/* ---- names ---- */
+
+static size_t put_utf8(char *to, uint32_t c)
+{
+    if (c < 0x80) {
+        to[0] = (char)c;
+        return 1;
+    }
+    size_t n = 2;
+    if (c >= 0x800) n = c < 0x10000 ? 3 : 4;
+    for (size_t i = n; i-- > 1; c >>= 6) to[i] = (char)(0x80 | (c & 63));
+    static const uint8_t first[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    to[0] = (char)(first[n] | c);
+    return n;
+}
+
+/* A str, as far as it fits; a lone surrogate stays one. */
+static void read_str(const struct layout *l, const void *str, char out[NAME_MOST])
+{
+    out[0] = 0;
+    if (!str) return;
+    uint32_t state = at32(str, STR_STATE), kind = state >> 2 & 7;
+    uint64_t length = at64(str, STR_LENGTH);
+    if (!(state >> 5 & 1) || (kind != 1 && kind != 2 && kind != 4)) return;
+    const uint8_t *data = (const uint8_t *)str + (state >> 6 & 1 ? l->ascii : l->wide);
+    size_t n = 0;
+    for (uint64_t i = 0; i < length && n + 5 < NAME_MOST; i++) {
+        uint32_t c = 0;
+        memcpy(&c, data + i * kind, kind); /* little-endian */
+        if (c) n += put_utf8(out + n, c);
+    }
+    out[n] = 0;
+}
+
+static uint64_t name_number(struct slot *s, const char *text)
+{
+    uint64_t key = UINT64_C(0x7461726500000003);
+    bool fresh;
+    for (const char *c = text; *c; c++) key = (key ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
+    key = (key ^ key >> 31) * UINT64_C(0xBF58476D1CE4E5B9);
+    uint32_t number = known_number(key, &fresh);
+    if (!fresh) return number;
+    number = __atomic_add_fetch(&agent->names, 1, __ATOMIC_RELAXED);
+    slot_text(s, (struct memory_record){.kind = MEMORY_NAME, .v = {number}}, text);
+    known_tell(key, number);
+    return number;
+}
+
+uint32_t python_code(struct slot *s, const struct frame *f)
+{
+    const struct layout *l = py.layout;
+    const void *code = (const void *)(uintptr_t)f->where, *table = pointer_at(code, l->table);
+    uint64_t key = (f->where ^ f->key * UINT64_C(0x9E3779B97F4A7C15)) * UINT64_C(0x94D049BB133111EB);
+    char text[NAME_MOST];
+    bool fresh;
+    uint32_t number = known_number(key, &fresh);
+    if (!fresh) return number;
+    number = __atomic_add_fetch(&agent->codes, 1, __ATOMIC_RELAXED);
+    struct memory_record r = {.kind = MEMORY_CODE,
+                              .v = {number, 0, 0, at32(code, l->first_line), l->version}};
+    read_str(l, pointer_at(code, l->file), text);
+    r.CODE.file = name_number(s, text);
+    read_str(l, pointer_at(code, l->name), text);
+    r.CODE.name = name_number(s, text);
+    r.text = "";
+    if (table && at64(table, BYTES_SIZE) <= MEMORY_TABLE_MOST) {
+        r.text = (const char *)table + BYTES_DATA;
+        r.text_bytes = at64(table, BYTES_SIZE);
+    }
+    slot_put(s, &r);
+    known_tell(key, number);
+    return number;
+}
+
+/* ---- its allocator ---- */
+
+struct py_allocator { /* PyMemAllocatorEx */
+    void *ctx;
+    void *(*get)(void *ctx, size_t size);
+    void *(*get_zeroed)(void *ctx, size_t n, size_t size);
+    void *(*resize)(void *ctx, void *p, size_t size);
+    void (*give_back)(void *ctx, void *p);
+};
+enum { DOMAIN_MEM = 1, DOMAIN_OBJ = 2, DOMAINS = 3 };
+static struct py_allocator inner[DOMAINS];
+
+#define HERE ((void *const *)__builtin_frame_address(0))
+
+/* What Python's allocator asks of malloc meanwhile is the same memory once more: not counted. */
+static int64_t go_within(struct self *me)
+{
+    int64_t left = me->left;
+    me->left = INT64_MAX;
+    me->within++;
+    return left;
+}
+
+static void come_out(struct self *me, int64_t left)
+{
+    me->within--;
+    me->left = left;
+}
+
+static void *py_malloc(void *ctx, size_t size)
+{
+    const struct py_allocator *in = ctx;
+    struct self *me = &self;
+    int64_t left = go_within(me);
+    void *p = in->get(in->ctx, size);
+    come_out(me, left);
+    if (p && (me->left -= (int64_t)size) <= 0) note_alloc(p, size, HERE);
+    return p;
+}
+
+static void *py_calloc(void *ctx, size_t n, size_t size)
+{
+    const struct py_allocator *in = ctx;
+    struct self *me = &self;
+    int64_t left = go_within(me);
+    void *p = in->get_zeroed(in->ctx, n, size);
+    come_out(me, left);
+    if (p && (me->left -= (int64_t)(n * size)) <= 0) note_alloc(p, n * size, HERE);
+    return p;
+}
+
+static void py_free(void *ctx, void *p)
+{
+    const struct py_allocator *in = ctx;
+    struct self *me = &self;
+    if (p && __atomic_load_n(&set_filter[set_place((uint64_t)(uintptr_t)p)], __ATOMIC_RELAXED)) note_free(p);
+    me->within++;
+    in->give_back(in->ctx, p);
+    me->within--;
+}
+
+/* Told as freed before, as nobody else gets the block while the GIL is held; if it fails, what is still there is not
+ * known any more. */
+static void *py_realloc(void *ctx, void *p, size_t size)
+{
+    const struct py_allocator *in = ctx;
+    struct self *me = &self;
+    if (p && __atomic_load_n(&set_filter[set_place((uint64_t)(uintptr_t)p)], __ATOMIC_RELAXED)) note_free(p);
+    int64_t left = go_within(me);
+    void *q = in->resize(in->ctx, p, size);
+    come_out(me, left);
+    if (q && (me->left -= (int64_t)size) <= 0) note_alloc(q, size, HERE);
+    return q;
+}
+
+/* Only with the GIL, under which these domains are used, and once Python has chosen its own. */
+void python_hook(void)
+{
+    static bool hooked;
+    void (*get)(int, struct py_allocator *), (*set)(int, struct py_allocator *);
+    if (hooked || !py.layout || !py.this_thread() || !py.is_initialized() || !py.holds_gil()) return;
+    hooked = true;
+    *(void **)&get = dlsym(RTLD_DEFAULT, "PyMem_GetAllocator");
+    *(void **)&set = dlsym(RTLD_DEFAULT, "PyMem_SetAllocator");
+    if (!get || !set) return;
+    for (int domain = DOMAIN_MEM; domain <= DOMAIN_OBJ; domain++) {
+        struct py_allocator ours = {&inner[domain], py_malloc, py_calloc, py_realloc, py_free};
+        get(domain, &inner[domain]);
+        set(domain, &ours);
+    }
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ * stacks.c - who called: frames of Python where there are any, and native frames below them, as far as they are
+ * not the interpreter's own. A stack is told frame by frame, callers first, each frame once; after that it goes by
+ * its number. The table of what was told is of fixed size and has no locks. */
+#include "agent/agent.h"
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) * UINT64_C(0xBF58476D1CE4E5B9);
+    return h ^ h >> 29;
+}
+
+/* ---- what was told ---- */
+
+/* Two threads that meet the same at once: one tells it, the other goes without for this once. */
+uint32_t known_number(uint64_t key, bool *fresh)
+{
+    key |= !key;
+    *fresh = false;
+    for (unsigned i = 0; i < 64; i++) {
+        struct known *k = &agent->known[(key + i) % KNOWN];
+        uint64_t there = __atomic_load_n(&k->key, __ATOMIC_ACQUIRE);
+        if (there == key) return __atomic_load_n(&k->number, __ATOMIC_ACQUIRE);
+        if (there) continue;
+        if (__atomic_load_n(&agent->n_known, __ATOMIC_RELAXED) >= KNOWN_MOST) return 0;
+        if (__atomic_compare_exchange_n(&k->key, &there, key, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            __atomic_fetch_add(&agent->n_known, 1, __ATOMIC_RELAXED);
+            *fresh = true;
+            return 0;
+        }
+        if (there == key) return __atomic_load_n(&k->number, __ATOMIC_ACQUIRE);
+    }
+    return 0;
+}
+
+void known_tell(uint64_t key, uint32_t number)
+{
+    key |= !key;
+    for (unsigned i = 0; i < 64; i++) {
+        struct known *k = &agent->known[(key + i) % KNOWN];
+        if (__atomic_load_n(&k->key, __ATOMIC_RELAXED) != key) continue;
+        __atomic_store_n(&k->number, number, __ATOMIC_RELEASE);
+        return;
+    }
+}
+
+/* ---- walking ---- */
+
+static void add(struct stack *out, uint64_t kind, uint64_t where)
+{
+    out->frames[out->n++] = (struct frame){kind, where, 0, 0};
+}
+
+/* Where this thread's stack ends, or 0: of a thread of libc its control block lies there, of the main thread what libc
+ * noted. On another stack, as coroutines and signal handlers may have, nobody can say how far it is safe to read. */
+extern void *__libc_stack_end __attribute__((weak));
+static uint64_t stack_top(uint64_t sp)
+{
+    const uint64_t most = UINT64_C(1) << 30;
+    uint64_t main_top = &__libc_stack_end ? (uint64_t)(uintptr_t)__libc_stack_end : 0;
+    uint64_t own = (uint64_t)(uintptr_t)__builtin_thread_pointer();
+    if (sp < main_top && main_top - sp < most) return main_top;
+    return sp < own && own - sp < most ? own : 0;
+}
+
+static void walk_native(struct stack *out, void *const *fp, bool to_python)
+{
+    uint64_t sp = (uint64_t)(uintptr_t)(fp + 2);
+    struct cursor c = {(uint64_t)(uintptr_t)fp[1], sp, (uint64_t)(uintptr_t)fp[0], stack_top(sp)};
+    for (;;) {
+        if (to_python && python_is_interpreter(c.ip)) return;
+        if (out->n >= settings.frames) {
+            out->cut = to_python ? 0 : MEMORY_CUT_DEPTH;
+            return;
+        }
+        add(out, MEMORY_NATIVE, c.ip - 1); /* in the call, not behind it */
+        uint64_t ip = c.ip;
+        if (unwind_step(&c)) continue;
+        if (!to_python && c.ip == ip) out->cut = MEMORY_CUT_UNKNOWN;
+        return;
+    }
+}
+
+void stack_walk(struct stack *out, void *const *fp)
+{
+    bool python = python_has_frames();
+    out->n = out->cut = 0;
+    if (settings.native) walk_native(out, fp, python);
+    if (python && !python_walk(out)) out->cut = MEMORY_CUT_DEPTH;
+}
+
+/* ---- telling ---- */
+
+static uint64_t tell_frame(struct slot *s, uint64_t parent, const struct frame *f)
+{
+    bool fresh;
+    uint64_t key =
+        mix(mix(mix(mix(UINT64_C(0x7461726500000001), parent), f->kind << 32 ^ f->at), f->where), f->key);
+    uint32_t number = known_number(key, &fresh);
+    if (!fresh) return number;
+    struct memory_record r = {.kind = MEMORY_STACK, .text = "", .v = {0, parent, f->kind, f->where, f->at}};
+    if (f->kind == MEMORY_PYTHON) r.STACK.where = python_code(s, f);
+    if (f->kind == MEMORY_NATIVE) {
+        int m = module_at(f->where);
+        r.STACK.at = (uint64_t)(m + 1);
+    }
+    r.STACK.number = number = __atomic_add_fetch(&agent->numbers, 1, __ATOMIC_RELAXED);
+    slot_put(s, &r);
+    known_tell(key, number);
+    return number;
+}
+
+uint64_t stack_number(struct slot *s, const struct stack *stack)
+{
+    uint64_t key = mix(UINT64_C(0x7461726500000002), stack->cut);
+    bool fresh;
+    for (uint32_t i = 0; i < stack->n; i++) {
+        const struct frame *f = &stack->frames[i];
+        key = mix(mix(key, f->where ^ f->key), f->kind << 56 ^ f->at);
+    }
+    uint32_t number = known_number(key, &fresh);
+    if (number) return number;
+    uint64_t at = 0;
+    if (stack->cut) at = tell_frame(s, 0, &(struct frame){.kind = MEMORY_CUT, .where = stack->cut});
+    for (uint32_t i = stack->n; i-- && (at || i + 1 == stack->n || !stack->cut);)
+        at = tell_frame(s, at, &stack->frames[i]);
+    if (!at && stack->n) __atomic_fetch_add(&agent->lost_stacks, 1, __ATOMIC_RELAXED);
+    if (fresh) known_tell(key, (uint32_t)at);
+    return at;
+}
