@@ -127,9 +127,7 @@ static void leave(struct self *me)
 static void note_heap(struct slot *s, uint64_t now)
 {
     char text[128];
-    struct memory_record r = {.kind = MEMORY_HEAP, .text = ""};
-    uint64_t next = __atomic_load_n(&agent->next_heap, __ATOMIC_RELAXED), pages[3] = {0},
-             page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t next = __atomic_load_n(&agent->next_heap, __ATOMIC_RELAXED), pages[3] = {0};
     if (now < next || !__atomic_compare_exchange_n(&agent->next_heap, &next, now + HEAP_TICKS, false,
                                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return;
@@ -139,8 +137,10 @@ static void note_heap(struct slot *s, uint64_t now)
     if (n <= 0) return;
     text[n] = 0;
     const char *c = text;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     for (int i = 0; i < 3; i++, c++)
         for (; *c >= '0' && *c <= '9'; c++) pages[i] = pages[i] * 10 + (uint64_t)(*c - '0');
+    struct memory_record r = {.kind = MEMORY_HEAP, .text = ""};
     r.HEAP.at = now;
     r.HEAP.resident = pages[1] * page;
     r.HEAP.file = pages[2] * page;
@@ -165,7 +165,8 @@ static void put_stacked(struct memory_record r, size_t stack_field, void *const 
     r.v[stack_field] = stack_number(s, &stack);
     r.v[0] = agent_ticks();
     slot_put(s, &r);
-    note_heap(s, r.v[0]);
+    if (r.kind == MEMORY_ALLOC)
+        note_heap(s, r.v[0]); /* asks malloc: not where a signal handler may jump out of mmap */
     slots_note_time(r.v[0]);
     slot_give(s);
 }
