@@ -48,6 +48,15 @@ static tare_status see_latest(void *ctx, const struct store_latest *v, tare_erro
     return TARE_OK;
 }
 
+static tare_status see_upload(void *ctx, const struct store_upload *u, tare_error *err)
+{
+    (void)err;
+    must(store_hash_ok(u->id) && store_file_name_ok(u->name) && u->pieces > 0 &&
+         u->pieces <= STORE_PIECES_MAX);
+    ++*(size_t *)ctx;
+    return TARE_OK;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct remote_page p = {.text = (const char *)data, .size = size};
@@ -72,6 +81,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     n = 0;
     s = remote_latest(&p, &now_ms, see_latest, &n, &err);
     must(s != TARE_OK || n <= p.rows);
+    n = 0;
+    s = remote_uploads(&p, see_upload, &n, &err);
+    must(s != TARE_OK || n == p.rows);
     remote_detail(&p, detail, sizeof detail);
     must(strlen(detail) < sizeof detail);
     return 0;

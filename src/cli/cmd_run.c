@@ -209,7 +209,9 @@ static tare_status save_run(const struct run_command *a, const struct watcher *w
     if (s == TARE_OK && *path && !a->json && !a->quiet)
         cli_note(a->cli, "kept as %s%s%s", path, run->trace ? " and " : "",
                  run->trace ? w->places.trace : "");
-    return a->watch.no_save ? TARE_OK : history_keep(a->cli, &a->history, run);
+    struct history_args where = a->history;
+    where.trace = w->traced ? w->places.trace : NULL;
+    return a->watch.no_save ? TARE_OK : history_keep(a->cli, &where, run);
 }
 
 static tare_status write_err(void *ctx, const void *bytes, size_t n, tare_error *err)

@@ -23,7 +23,7 @@
 
 struct serve_command {
     const char *data, *db, *bind, *operations;
-    uint64_t port, threads, connections, per_address;
+    uint64_t port, threads, connections, per_address, uploads;
     double rate;
     struct duration idle, longest; /* of sessions */
     bool behind_proxy, check, json;
@@ -263,6 +263,7 @@ static void set_options(const struct serve_command *a, struct server_options *o)
     o->connections_max = (unsigned)a->connections;
     o->per_address_max = a->behind_proxy ? 0 : (unsigned)a->per_address;
     o->rate_per_s = a->rate;
+    o->uploads_max = a->uploads << 20;
     o->encrypted = a->behind_proxy || a->tls_cert;
     o->login.idle_ns = (uint64_t)a->idle.ns;
     o->login.longest_ns = (uint64_t)a->longest.ns;
@@ -289,6 +290,7 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
                               .connections = 4096,
                               .per_address = 64,
                               .rate = 1000,
+                              .uploads = 16384,
                               .idle = {INT64_C(1800000000000)},
                               .longest = {INT64_C(43200000000000)},
                               .hosts = OPT_LIST_INIT};
@@ -329,6 +331,7 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
         OPT_UINT_IN(0, "connections", &a.connections, 1, 65536, "connections at a time"),
         OPT_UINT_IN(0, "per-address", &a.per_address, 0, 65536,
                     "connections of one address at a time; 0: no such limit"),
+        OPT_UINT_IN(0, "uploads", &a.uploads, 0, UINT32_MAX, "MiB of files (traces) of each project; 0: no such limit"),
         OPT_DOUBLE(0, "rate", &a.rate, 0, 1e9, "requests a second of each token and of each address; 0: no limit"),
         OPT_END,
     };

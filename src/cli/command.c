@@ -31,6 +31,7 @@ const struct command command_table[] = {
     {"__ab-spin", cmd_ab_spin, CMD_PLUMBING, "a piece of work for doctor --aa"},
     {"__ab-worker", cmd_ab_worker, CMD_PLUMBING, "one side of compare --ab"},
     {"__complete", cmd_complete, CMD_PLUMBING, "answer the completion scripts"},
+    {"__trace-view", cmd_trace_view, CMD_PLUMBING, "what a server shows of a trace that was sent"},
     {"__webhook", cmd_webhook, CMD_PLUMBING, "takes one alert of run --webhook to its URL"},
     {NULL, NULL, 0, NULL},
 };

@@ -34,7 +34,7 @@ extern const struct command command_table[];
 const struct command *command_find(const char *name); /* NULL: none */
 const struct opt_choice *command_words(void);         /* the names that the help shows, for completion */
 
-command_fn cmd_ab_spin, cmd_ab_worker, cmd_compare;
+command_fn cmd_ab_spin, cmd_ab_worker, cmd_compare, cmd_trace_view;
 command_fn cmd_bench, cmd_complete, cmd_completion, cmd_doctor, cmd_export, cmd_help, cmd_plan, cmd_push,
     cmd_report;
 command_fn cmd_history, cmd_trend, cmd_tune;

@@ -72,15 +72,9 @@ tare_status html_out_text(struct html_out *h, const char *kind, const char *name
 
 /* ---- traces ---- */
 
-struct profile_ctx {
-    struct trace *of, *base;
-    bool gross;
-};
-
 static tare_status write_profile(struct stream *s, const void *ctx)
 {
-    const struct profile_ctx *p = ctx;
-    return profile_json_trace(s, p->of, p->base, p->gross);
+    return profile_json_trace(s, ctx);
 }
 
 struct bars_ctx {
@@ -142,9 +136,9 @@ static tare_status add_bars(struct html_out *h, struct trace *t, tare_error *err
 static tare_status add_parts(struct html_out *h, const char *path, struct trace *of, struct trace *base,
                              tare_error *err)
 {
-    struct profile_ctx *p = arena_new(&h->arena, 1, sizeof *p);
+    struct profile_wish *p = arena_new(&h->arena, 1, sizeof *p);
     if (!p) return error_set(err, TARE_NOMEM, "out of memory for the report page");
-    *p = (struct profile_ctx){of, base, h->gross};
+    *p = (struct profile_wish){.of = of, .base = base, .gross = h->gross};
     size_t before = h->items.n;
     tare_status s = base && trace_has_gpu(base) ? add_bars(h, base, err) : TARE_OK;
     if (s == TARE_OK && trace_has_gpu(of)) s = add_bars(h, of, err);

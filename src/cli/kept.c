@@ -40,7 +40,7 @@ static tare_status find_latest(const struct kept_runs *k, char id[ULID_SIZE], ta
     return TARE_OK;
 }
 
-static tare_status find_id(const struct kept_runs *k, const char *name, char id[ULID_SIZE], tare_error *err)
+tare_status kept_find(const struct kept_runs *k, const char *name, char id[ULID_SIZE], tare_error *err)
 {
     bool baseline = strncmp(name, "baseline:", 9) == 0;
     const char *word = name[0] == '@' ? name + 1 : name;
@@ -62,7 +62,7 @@ tare_status kept_load(const struct kept_runs *k, const char *name, struct run *o
     if (!k->store)
         return error_set(err, TARE_INVALID, "%s: there is no history to find it in (--history, --server)",
                          name);
-    tare_status s = find_id(k, name, id, err);
+    tare_status s = kept_find(k, name, id, err);
     if (s == TARE_OK) s = store_document(k->store, id, &text, err);
     if (s == TARE_OK) s = run_read(out, name, text.data, text.len, err);
     buf_release(&text);

@@ -14,6 +14,7 @@ struct kept_runs {
     const char *fresh;   /* id of a run that was just made, which is not the newest; NULL: none */
 };
 /* TARE_INVALID: there is none of this name, or several. */
+tare_status kept_find(const struct kept_runs *k, const char *name, char id[ULID_SIZE], tare_error *err);
 tare_status kept_load(const struct kept_runs *k, const char *name, struct run *out, tare_error *err);
 
 #endif

@@ -41,6 +41,7 @@ struct history_args {
         *file; /* NULL: history.db in the output folder; or the URL of a server, of commands that ask */
     const char *output_dir;
     const char *server;   /* where --push sends to; NULL: not said */
+    const char *trace;    /* of the run that was made, sent after it; NULL: none */
     bool none;            /* keep nothing */
     bool push, push_must; /* send it to a server, too; and fail where that fails */
     bool quiet;           /* only what goes wrong is told */

@@ -82,6 +82,22 @@ static void set_aside(struct cli *cli, const char *path, const tare_error *why, 
     cli_warn(cli, "%s; it is kept as %s", why->text, aside);
 }
 
+/* `name` begins with the id of the trace's run; `text` is where it lies. */
+static tare_status send_trace(struct store *to, const char *name, const struct file_view *text, bool *added,
+                              tare_error *err)
+{
+    char run[ULID_SIZE], path[4096];
+    size_t n = text->size < sizeof path ? text->size : sizeof path - 1;
+    memcpy(path, text->data, n);
+    path[n] = 0;
+    snprintf(run, sizeof run, "%s", name);
+    tare_status s = push_trace(to, run, path, added, err);
+    /* A file that is gone, or is no trace any more, will not come back. */
+    if (access(path, R_OK) != 0)
+        s = error_set(err, TARE_FORMAT, "the trace of run %s is gone: %s", run, path);
+    return s;
+}
+
 static tare_status send_file(struct cli *cli, struct store *to, const char *path, struct push_result *r,
                              tare_error *err)
 {
@@ -89,7 +105,10 @@ static tare_status send_file(struct cli *cli, struct store *to, const char *path
     bool added = false;
     tare_status s = file_map(path, &file, err);
     if (s != TARE_OK) return access(path, F_OK) != 0 ? TARE_OK : s; /* another tare sent it meanwhile */
-    s = push_text(to, (struct store_body){file.data, file.size}, &added, err);
+    if (str_ends_with(path, ".trace"))
+        s = send_trace(to, str_file_name(path), &file, &added, err);
+    else
+        s = push_text(to, (struct store_body){file.data, file.size}, &added, err);
     file_unmap(&file);
     if (s == TARE_FORMAT) {
         set_aside(cli, path, err, r);
@@ -105,16 +124,16 @@ static tare_status send_file(struct cli *cli, struct store *to, const char *path
 
 static int is_waiting(const struct dirent *e)
 {
-    return e->d_name[0] != '.' && str_ends_with(e->d_name, ".json");
+    return e->d_name[0] != '.' && (str_ends_with(e->d_name, ".json") || str_ends_with(e->d_name, ".trace"));
 }
 
 /* "01KA...Z.3f1c9a0b77d2.json" */
 static bool is_of_token(const char *name)
 {
-    char id[16], tail[32];
+    char id[16], part[32];
     token_id(id);
-    snprintf(tail, sizeof tail, ".%s.json", id);
-    return str_ends_with(name, tail);
+    snprintf(part, sizeof part, ".%s.", id);
+    return strstr(name, part) != NULL;
 }
 
 struct pushing {
@@ -162,6 +181,18 @@ void push_waiting(struct cli *cli, const struct history_args *a, struct store *t
 
 /* ---- a run that was just made ---- */
 
+/* Where the trace lies, beside the document that it belongs to; its bytes stay where they are. */
+static tare_status keep_trace_first(const char *trace, const char *document, tare_error *err)
+{
+    char path[4096];
+    char *real = realpath(trace, NULL);
+    if (!real) return TARE_OK; /* it was told already that there is none */
+    snprintf(path, sizeof path, "%.*s.trace", (int)(strlen(document) - strlen(".json")), document);
+    tare_status s = file_write_atomic(path, real, strlen(real), 0, err);
+    mem_free_libc(real);
+    return s;
+}
+
 static tare_status keep_first(const struct history_args *a, const struct store *to, const struct run *run,
                               struct buf *name, tare_error *err)
 {
@@ -175,6 +206,7 @@ static tare_status keep_first(const struct history_args *a, const struct store *
     if (s == TARE_OK) s = file_make_folders(folder.data, err);
     snprintf(path, sizeof path, "%s/%s", folder.data, name->data);
     if (s == TARE_OK) s = file_write_atomic(path, text.data, text.len, 0, err);
+    if (s == TARE_OK && a->trace) s = keep_trace_first(a->trace, path, err);
     buf_release(&folder);
     buf_release(&text);
     return s;

@@ -21,6 +21,10 @@ tare_status push_open(const struct history_args *a, struct store **out, tare_err
 /* A run that was just made: kept, sent, told in one line. Not TARE_OK: it is not at the server, and a->push_must. */
 tare_status push_run(struct cli *cli, const struct history_args *a, const struct run *run);
 
+/* push_trace.c: a trace as a file of a run that is there; and a file of one into a new file of this name. */
+tare_status push_trace(struct store *to, const char *run, const char *path, bool *added, tare_error *err);
+tare_status push_fetch(struct store *from, const struct store_upload *u, const char *path, tare_error *err);
+
 /* One document. TARE_FORMAT: refused for good. */
 tare_status push_text(struct store *to, struct store_body text, bool *added, tare_error *err);
 

@@ -111,9 +111,11 @@ static void put_body(struct json *j, const struct route *r)
     json_kv_bool(j, "required", true);
     json_key(j, "content");
     json_object_begin(j);
-    json_key(j, "application/json");
-    json_object_begin(j);
-    json_object_end(j);
+    if (!r->steps->bytes) {
+        json_key(j, "application/json");
+        json_object_begin(j);
+        json_object_end(j);
+    }
     if (r->steps->takes) {
         json_key(j, r->steps->takes);
         json_object_begin(j);

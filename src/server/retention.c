@@ -9,6 +9,8 @@
 #define SLICE_NS (30 * MS) /* of removing, looked at between runs; the commit comes on top */
 #define PAUSE_NS (200 * MS)
 #define IDLE_NS (60000 * MS)
+#define PIECE_WAITS_MS (24 * 3600 * INT64_C(1000)) /* for its file */
+enum { PIECES_AT_ONCE = 2 };                       /* of 4 MiB each */
 
 /* The time of day, but never later than it was at the start and what went by since: a clock that is set forward while
  * the server runs must not make every run old. */
@@ -19,11 +21,28 @@ static int64_t careful_now_ms(const struct server *s)
     return now < by_start ? now : by_start;
 }
 
+/* Runs, with their files. True: there may be more to do. */
+static bool expire_runs(struct server *s, struct store *st, tare_error *err)
+{
+    struct store_expiry e = {.before_ms = careful_now_ms(s) - s->options.keep_ms, .most_ns = SLICE_NS};
+    if (s->options.keep_ms && st->ops->expire(st, &e, err) != TARE_OK)
+        s->options.say(s->options.say_ctx, err->text);
+    return e.more;
+}
+
+/* Pieces whose file never came, or is gone. */
+static bool sweep_pieces(struct server *s, struct store *st, tare_error *err)
+{
+    struct store_sweep e = {.before_ms = careful_now_ms(s) - PIECE_WAITS_MS, .most = PIECES_AT_ONCE};
+    if (st->ops->files.sweep(st, &e, err) != TARE_OK) s->options.say(s->options.say_ctx, err->text);
+    return e.removed == e.most;
+}
+
 uint64_t retention_slice(void *ctx, struct store *st)
 {
     struct server *s = ctx;
     tare_error err = TARE_ERROR_INIT;
-    struct store_expiry e = {.before_ms = careful_now_ms(s) - s->options.keep_ms, .most_ns = SLICE_NS};
-    if (st->ops->expire(st, &e, &err) != TARE_OK) s->options.say(s->options.say_ctx, err.text);
-    return e.more ? PAUSE_NS : IDLE_NS;
+    bool more = expire_runs(s, st, &err);
+    if (!more) more = sweep_pieces(s, st, &err);
+    return more ? PAUSE_NS : IDLE_NS;
 }

@@ -9,7 +9,13 @@
 
 static const struct steps health, openapi;
 
-enum { RUN_BODY_MAX = 8 << 20, LOGIN_BODY_MAX = 1024, BATCH_MAX = 4 << 20, JOB_BODY_MAX = 1 << 20 };
+enum {
+    RUN_BODY_MAX = 8 << 20,
+    LOGIN_BODY_MAX = 1024,
+    BATCH_MAX = 4 << 20,
+    JOB_BODY_MAX = 1 << 20,
+    LIST_MAX = 128 << 10
+};
 
 /* clang-format off */
 const struct route route_table[] = {
@@ -26,6 +32,17 @@ const struct route route_table[] = {
     {METHOD_POST, "/api/v1/runs",      SCOPE_INGEST, RUN_BODY_MAX, RATE_WRITE, &runs_post, "keeps a run"},
     {METHOD_GET,  "/api/v1/runs/{id}", SCOPE_READ,   0,            RATE_READ,  &runs_get,  "one run"},
     {METHOD_GET,  "/api/v1/runs/{id}/view", SCOPE_READ, 0,         RATE_READ,  &runs_view, "a run for pages"},
+    {METHOD_GET,  "/api/v1/runs/{id}/uploads", SCOPE_READ, 0,      RATE_READ,  &uploads_list, "files of a run"},
+    {METHOD_POST, "/api/v1/runs/{id}/uploads", SCOPE_INGEST, LIST_MAX, RATE_WRITE, &uploads_post,
+     "makes a file of pieces"},
+    {METHOD_POST, "/api/v1/pieces",    SCOPE_INGEST, STORE_PIECE_BYTES, RATE_WRITE, &pieces_post,
+     "keeps a piece of a file"},
+    {METHOD_GET,  "/api/v1/uploads/{id}", SCOPE_READ, 0,           RATE_READ,  &uploads_get, "bytes of a file"},
+    {METHOD_GET,  "/api/v1/uploads/{id}/profile", SCOPE_READ, 0,   RATE_READ,  &uploads_profile,
+     "a trace's flame graph"},
+    {METHOD_GET,  "/api/v1/uploads/{id}/bars", SCOPE_READ, 0,      RATE_READ,  &uploads_bars, "a trace over time"},
+    {METHOD_GET,  "/api/v1/uploads/{id}/timeline", SCOPE_READ, 0,  RATE_READ,  &uploads_timeline,
+     "a trace's samples over time"},
     {METHOD_GET,  "/api/v1/compare",   SCOPE_READ,   0,            RATE_READ,  &compare_get, "two runs compared"},
     {METHOD_GET,  "/api/v1/trend",     SCOPE_READ,   0,            RATE_READ,  &trend_get, "a metric over time"},
     {METHOD_GET,  "/api/v1/regressions", SCOPE_READ, 0,            RATE_READ,  &regressions_list, "what got worse"},

@@ -24,10 +24,16 @@ extern const struct route route_table[]; /* the last one has path NULL */
 const struct route *route_find(enum http_method method, const char *path, char param[EXCHANGE_PARAM_SIZE],
                                unsigned *allowed);
 
+/* api_runs.c: of a path with a run's id. 404 for what is none; is it there, for who asks? */
+void run_id_check(struct server *s, struct exchange *x);
+tare_status run_is_there(struct store *s, const struct exchange *x, bool *yes, tare_error *err);
+
 void openapi_write(struct buf *out); /* openapi.c: the table as an OpenAPI 3.1 document */
 
-extern const struct steps runs_list, runs_get, runs_view, runs_post; /* api_runs.c */
-extern const struct steps series_list, series_get;                   /* api_series.c */
+extern const struct steps runs_list, runs_get, runs_view, runs_post;            /* api_runs.c */
+extern const struct steps pieces_post, uploads_post, uploads_list, uploads_get; /* uploads/api_uploads.c */
+extern const struct steps uploads_profile, uploads_bars, uploads_timeline;      /* uploads/api_view.c */
+extern const struct steps series_list, series_get;                              /* api_series.c */
 
 extern const struct steps tokens_list, tokens_post, tokens_delete, audit_list; /* api_tokens.c */
 

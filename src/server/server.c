@@ -193,7 +193,8 @@ static bool is_authorized(struct server *s, struct exchange *x)
 static bool has_wanted_type(const struct exchange *x)
 {
     const char *other = x->route->steps->takes;
-    return exchange_has_type(x, "application/json") || (other && exchange_has_type(x, other));
+    bool json = !x->route->steps->bytes && exchange_has_type(x, "application/json");
+    return json || (other && exchange_has_type(x, other));
 }
 
 /* Bodies are taken as they are: nothing is unpacked, so nothing can be packed to burst. False: answered. */
@@ -202,6 +203,8 @@ static bool is_plain(struct exchange *x)
     const char *coding = http_header(&x->head, "content-encoding"), *other = x->route->steps->takes;
     if (coding && strcasecmp(coding, "identity") != 0)
         reply_problem(x, 415, "a body with a Content-Encoding is not taken");
+    else if (x->route->steps->bytes && !has_wanted_type(x))
+        reply_problem(x, 415, "Content-Type: %s is needed", other);
     else if (x->route->body_max && !has_wanted_type(x))
         reply_problem(x, 415, "Content-Type: application/json%s%s is needed", other ? " or " : "",
                       other ? other : "");
@@ -276,12 +279,14 @@ static tare_status open_parts(struct server *s, const char *store, tare_error *e
     const struct server_options *o = &s->options;
     struct desk_options readers = {
         .store = store, .threads = READERS, .waiting_max = WAITING_MAX, .work = steps_read, .ctx = s};
+    struct desk_options viewers = readers;
+    viewers.threads = 1;
     struct desk_options writer = {.store = store,
                                   .threads = 1,
                                   .waiting_max = WAITING_MAX,
                                   .together = true,
                                   .work = steps_write,
-                                  .between = o->keep_ms ? retention_slice : NULL,
+                                  .between = retention_slice,
                                   .ctx = s};
     struct loop_options loop = {.at = o->at,
                                 .listener = o->listener,
@@ -296,6 +301,7 @@ static tare_status open_parts(struct server *s, const char *store, tare_error *e
     if (status == TARE_OK) status = rate_open(&s->rate, err);
     if (status == TARE_OK) status = notes_open(&s->notes, err);
     if (status == TARE_OK) status = desk_open(&s->readers, &readers, err);
+    if (status == TARE_OK) status = desk_open(&s->viewers, &viewers, err);
     if (status == TARE_OK) status = desk_open(&s->writer, &writer, err);
     struct jobs_options jobs = {o->operations, o->runners, store, o->say, o->say_ctx};
     if (status == TARE_OK && o->operations) status = jobs_open(&s->jobs, &jobs, err);
@@ -378,6 +384,7 @@ void server_close(struct server *s)
     jobs_stop(s->jobs);
     streams_close(s->streams);
     desk_close(s->readers);
+    desk_close(s->viewers);
     desk_close(s->writer);
     jobs_close(s->jobs);
     notes_close(s->notes);

@@ -25,6 +25,7 @@ struct server_options {
     int listener; /* a socket that listens there already; 0: none */
     unsigned threads, connections_max, per_address_max;
     int64_t keep_ms;          /* runs older than this go, but for those with a tag; 0: none */
+    uint64_t uploads_max;     /* bytes of the files of one project; 0: no limit */
     double rate_per_s;        /* of each token and each address; 0: no limit */
     const char *const *hosts; /* names that Host may have beside the address itself and localhost */
     size_t n_hosts;
@@ -44,7 +45,7 @@ struct server {
     struct logins *logins;
     struct rate *rate;
     struct notes *notes;
-    struct desk *readers, *writer;
+    struct desk *readers, *viewers, *writer;      /* viewers: for what takes long */
     struct jobs *jobs;                            /* NULL: nothing is run */
     struct alarms *alarms;                        /* NULL: there are no rules */
     struct rate_limit limit, failed_auth, listed; /* listed: refusals in the audit */

@@ -41,7 +41,8 @@ void steps_begin(struct server *s, struct exchange *x)
     if (steps->now) steps->now(s, x);
     if (x->reply.status) return;
     exchange_hold(x);
-    hand_over(steps->read && !x->work ? s->readers : s->writer, x);
+    struct desk *readers = steps->slow ? s->viewers : s->readers;
+    hand_over(steps->read && !x->work ? readers : s->writer, x);
 }
 
 void steps_read(void *ctx, struct store *st, struct exchange *x)

@@ -29,6 +29,8 @@ struct steps {
     const char *replies;            /* its own statuses, "201,200,409"; NULL: 200 of a GET, else any 2xx */
     const char *type;               /* of its reply; NULL: application/json */
     const char *takes;              /* a type of bodies beside application/json; NULL: none */
+    bool bytes;                     /* that type alone, no JSON */
+    bool slow;                      /* `read` may take seconds: on a thread of its own, where others wait */
 };
 
 void steps_begin(struct server *s, struct exchange *x); /* on a thread of the loop */

@@ -50,7 +50,8 @@ enum store_kept {
     STORE_NEW,
     STORE_SAME,    /* kept already */
     STORE_OTHER,   /* other bytes were kept under this id */
-    STORE_CROWDED, /* the host would have more than STORE_METRICS_MAX series: nothing was kept */
+    STORE_CROWDED, /* there would be too many, or too much: nothing was kept */
+    STORE_LACKING, /* of a file: a piece is not there, and nothing was kept */
 };
 
 struct store_host {

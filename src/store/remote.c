@@ -204,21 +204,83 @@ static tare_status remote_series(struct store *base, const struct store_span *sp
     return status;
 }
 
+static tare_status post(struct remote_store *s, const char *type, struct store_body body, tare_error *err)
+{
+    return ask(s,
+               &(struct client_request){.method = "POST",
+                                        .target = s->target.data,
+                                        .type = type,
+                                        .body = body.data,
+                                        .n = body.size,
+                                        .harmless = true},
+               err);
+}
+
 static tare_status remote_add(struct store *base, const struct store_entry *e, bool *added, tare_error *err)
 {
     struct remote_store *s = remote_of(base);
     buf_clear(&s->target);
     buf_add_str(&s->target, "/api/v1/runs");
-    tare_status status = ask(s,
-                             &(struct client_request){.method = "POST",
-                                                      .target = s->target.data,
-                                                      .type = "application/json",
-                                                      .body = e->body.data,
-                                                      .n = e->body.size,
-                                                      .harmless = true},
-                             err);
+    tare_status status = post(s, "application/json", e->body, err);
     if (status == TARE_OK && added) *added = s->reply.status == 201;
     return status;
+}
+
+/* ---- files of runs ---- */
+
+static tare_status remote_piece_add(struct store *base, const struct store_piece *p, enum store_kept *kept,
+                                    tare_error *err)
+{
+    struct remote_store *s = remote_of(base);
+    buf_clear(&s->target);
+    buf_add_str(&s->target, "/api/v1/pieces");
+    tare_status status = post(s, "application/octet-stream", p->body, err);
+    if (status == TARE_OK) *kept = s->reply.status == 201 ? STORE_NEW : STORE_SAME;
+    return status;
+}
+
+/* Pieces that went meanwhile are 422, as is all that will never be taken: who sent them all tries once more. */
+static tare_status remote_upload_add(struct store *base, struct store_upload_new *u, enum store_kept *kept,
+                                     tare_error *err)
+{
+    struct remote_store *s = remote_of(base);
+    struct buf body = BUF_INIT;
+    buf_printf(&body, "{\"name\":\"%s\",\"pieces\":[", u->name);
+    for (size_t i = 0; i < u->n; i++) buf_printf(&body, "%s\"%s\"", i ? "," : "", u->hashes[i]);
+    buf_add_str(&body, "]}");
+    buf_clear(&s->target);
+    buf_printf(&s->target, "/api/v1/runs/%s/uploads", u->run);
+    tare_status status = buf_status(&body, err);
+    if (status == TARE_OK)
+        status = post(s, "application/json", (struct store_body){body.data, body.len}, err);
+    if (status == TARE_OK) *kept = s->reply.status == 201 ? STORE_NEW : STORE_SAME;
+    store_upload_id(u->hashes, u->n, u->id);
+    buf_release(&body);
+    return status;
+}
+
+static tare_status remote_list_uploads(struct store *base, const struct store_upload_query *q,
+                                       store_upload_fn *fn, void *ctx, tare_error *err)
+{
+    struct remote_store *s = remote_of(base);
+    if (!q->run) return error_set(err, TARE_UNSUPPORTED, "%s: lists files by their run", base->where);
+    buf_clear(&s->target);
+    buf_printf(&s->target, "/api/v1/runs/%s/uploads", q->run);
+    tare_status status = get(s, err);
+    struct remote_page p = page_of(s);
+    return status == TARE_OK ? told(s, remote_uploads(&p, fn, ctx, err), err) : status;
+}
+
+static tare_status remote_piece(struct store *base, const struct store_upload *u, uint64_t number,
+                                struct buf *out, tare_error *err)
+{
+    struct remote_store *s = remote_of(base);
+    buf_clear(&s->target);
+    buf_printf(&s->target, "/api/v1/uploads/%s?piece=%" PRIu64, u->id, number);
+    tare_status status = get(s, err);
+    if (status != TARE_OK) return status;
+    buf_add(out, s->reply.body.data, s->reply.body.len);
+    return buf_status(out, err);
 }
 
 static tare_status cannot(struct store *s, tare_error *err)
@@ -292,4 +354,8 @@ const struct store_ops store_remote = {
     .series = remote_series,
     .hosts = remote_list_hosts,
     .latest = remote_ask_latest,
+    .files.piece_add = remote_piece_add,
+    .files.upload_add = remote_upload_add,
+    .files.uploads = remote_list_uploads,
+    .files.piece = remote_piece,
 };

@@ -20,6 +20,8 @@ tare_status remote_hosts(struct remote_page *p, store_host_fn *fn, void *ctx, ta
 /* Series without a value are left out; *now_ms by the server's clock. */
 tare_status remote_latest(struct remote_page *p, int64_t *now_ms, store_latest_fn *fn, void *ctx,
                           tare_error *err);
+/* Files of a run; ids are hashes, names may be names of files. */
+tare_status remote_uploads(struct remote_page *p, store_upload_fn *fn, void *ctx, tare_error *err);
 /* What problem details say, cut to fit; "" where the text is none. */
 void remote_detail(const struct remote_page *p, char *out, size_t size);
 

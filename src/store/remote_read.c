@@ -193,6 +193,34 @@ tare_status remote_latest(struct remote_page *p, int64_t *now_ms, store_latest_f
     return s;
 }
 
+/* ---- files ---- */
+
+tare_status remote_uploads(struct remote_page *p, store_upload_fn *fn, void *ctx, tare_error *err)
+{
+    json_t *whole, *list, *row;
+    size_t i;
+    tare_status s = open_list(p, "uploads", &whole, &list, err);
+    if (s != TARE_OK) return s;
+    p->rows = json_array_size(list);
+    json_array_foreach(list, i, row)
+    {
+        struct store_upload u = {.id = text_of(row, "id"),
+                                 .run = text_of(row, "run"),
+                                 .name = text_of(row, "name"),
+                                 .bytes = count_of(row, "bytes"),
+                                 .pieces = count_of(row, "pieces")};
+        if (!u.id || !store_hash_ok(u.id) || !u.name || !store_file_name_ok(u.name))
+            s = bad_row("uploads", i, " has no id, or a bad name", err);
+        else if (!u.pieces || u.pieces > STORE_PIECES_MAX)
+            s = bad_row("uploads", i, ".pieces is out of range", err);
+        else
+            s = fn(ctx, &u, err);
+        if (s != TARE_OK) break;
+    }
+    json_decref(whole);
+    return s;
+}
+
 /* ---- points ---- */
 
 static void put_text(char *to, size_t size, const char *text)

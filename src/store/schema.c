@@ -70,5 +70,22 @@ static const char version_3[] =
     "CREATE TABLE silence(id TEXT PRIMARY KEY, project TEXT NOT NULL, rule TEXT, about TEXT, why TEXT,"
     " who TEXT NOT NULL, created_ms INTEGER NOT NULL, until_ms INTEGER NOT NULL) WITHOUT ROWID;";
 
-const char *const db_migrations[] = {version_1, version_2, version_3};
+/* Files of runs, in pieces (upload.h). A name of a baseline is one run of a subject in each project: the project stands
+ * before the subject, whose only use is that there is one. */
+static const char version_4[] =
+    "CREATE TABLE piece(id INTEGER PRIMARY KEY, project TEXT NOT NULL, hash TEXT NOT NULL, bytes INTEGER NOT NULL,"
+    " heard_ms INTEGER NOT NULL, body BLOB NOT NULL, UNIQUE(project, hash));"
+    "CREATE INDEX piece_by_size ON piece(project, bytes);"
+    "CREATE INDEX piece_by_time ON piece(heard_ms);"
+    "CREATE TABLE upload(id INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES run(seq), name TEXT NOT NULL,"
+    " hash TEXT NOT NULL, bytes INTEGER NOT NULL, pieces INTEGER NOT NULL, created_ms INTEGER NOT NULL,"
+    " UNIQUE(run, name));"
+    "CREATE INDEX upload_by_hash ON upload(hash);"
+    "CREATE TABLE upload_piece(upload INTEGER NOT NULL REFERENCES upload(id), number INTEGER NOT NULL,"
+    " piece INTEGER NOT NULL REFERENCES piece(id), PRIMARY KEY(upload, number)) WITHOUT ROWID;"
+    "CREATE INDEX upload_piece_by_piece ON upload_piece(piece);"
+    "UPDATE baseline SET subject = (SELECT project.name || '\x1f' || baseline.subject FROM project"
+    " WHERE project.run = baseline.run) WHERE EXISTS (SELECT 1 FROM project WHERE project.run = baseline.run);";
+
+const char *const db_migrations[] = {version_1, version_2, version_3, version_4};
 const int db_schema_version = sizeof db_migrations / sizeof *db_migrations;

@@ -86,6 +86,22 @@ enum db_sql {
     DB_END_SILENCE,
     DB_SILENCES,
     DB_RUNS_AFTER,
+    DB_SUM_PIECES,
+    DB_TOUCH_PIECE,
+    DB_ADD_PIECE,
+    DB_FIND_PIECE,
+    DB_UPLOAD_OWNER,
+    DB_UPLOAD_NAMED,
+    DB_ADD_UPLOAD,
+    DB_LINK_PIECE,
+    DB_UPLOADS_OF_RUN,
+    DB_UPLOADS_BY_HASH,
+    DB_PIECE,
+    DB_SWEEP_PIECES,
+    DB_NEXT_PIECE,
+    DB_COUNT_TORN,
+    DB_DROP_LINKS,
+    DB_DROP_UPLOADS,
     DB_N
 };
 
@@ -186,5 +202,12 @@ store_silence_add_op db_silence_add;
 store_silence_end_op db_silence_end;
 store_silences_op db_silences;
 store_runs_after_op db_runs_after;
+/* sql_upload.c */
+store_piece_add_op db_piece_add;
+store_upload_add_op db_upload_add;
+store_uploads_op db_uploads;
+store_piece_op db_piece;
+store_sweep_op db_sweep;
+tare_status db_check_uploads(struct db_store *s, struct store_health *h, tare_error *err);
 
 #endif

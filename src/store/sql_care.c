@@ -28,7 +28,7 @@ static void note(struct store_health *h, uint64_t n, const char *what)
 tare_status db_check(struct store *base, struct store_health *h, tare_error *err)
 {
     struct db_store *s = db_of(base);
-    uint64_t bare = 0, orphans = 0;
+    uint64_t bare = 0, orphans = 0, torn = 0;
     *h = (struct store_health){.schema = (uint64_t)db_schema_version};
     tare_status status = s->db->driver->examine(s->db, h, err);
     if (status == TARE_OK && h->trouble[0]) return TARE_OK;
@@ -36,7 +36,10 @@ tare_status db_check(struct store *base, struct store_health *h, tare_error *err
     if (status == TARE_OK) status = count(s, DB_COUNT_BARE, &bare, err);
     if (status == TARE_OK) status = count(s, DB_COUNT_ORPHANS, &orphans, err);
     note(h, bare, "runs have no document");
+    if (status == TARE_OK) status = count(s, DB_COUNT_TORN, &torn, err);
     note(h, orphans, "values belong to no run");
+    note(h, torn, "files are not whole, or belong to no run");
+    if (status == TARE_OK) status = db_check_uploads(s, h, err);
     return status;
 }
 

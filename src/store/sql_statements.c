@@ -38,6 +38,11 @@
     "SELECT seq, at_ms, who, what, about, project, source, request, status, hash FROM audit" \
     " WHERE (?1 IS NULL OR project = ?1) AND (?2 = 0 OR seq < ?2) " order " LIMIT ?3"
 
+#define LIST_UPLOADS(where) \
+    "SELECT upload.id, run.id, upload.name, upload.hash, upload.bytes, upload.pieces, upload.created_ms" \
+    " FROM upload JOIN run ON run.seq = upload.run LEFT JOIN project ON project.run = run.seq" \
+    " WHERE " where " AND (?2 IS NULL OR project.name = ?2) ORDER BY upload.name, upload.id"
+
 const char *const db_statements[DB_N] = {
     [DB_BEGIN] = "BEGIN IMMEDIATE",
     [DB_COMMIT] = "COMMIT",
@@ -58,7 +63,8 @@ const char *const db_statements[DB_N] = {
     [DB_FIND_RUN] = "SELECT seq, subject, host, created_ms FROM run WHERE id = ?1",
     [DB_ADD_TAG] = "INSERT INTO tag(run, name) VALUES(?1, ?2) ON CONFLICT DO NOTHING",
     [DB_DROP_TAG] = "DELETE FROM tag WHERE run = ?1 AND name = ?2",
-    [DB_PIN] = "INSERT INTO baseline(name, subject, run) VALUES(?2, ?3, ?1)"
+    [DB_PIN] = "INSERT INTO baseline(name, subject, run) VALUES(?2,"
+               " coalesce((SELECT project.name || '\x1f' FROM project WHERE project.run = ?1), '') || ?3, ?1)"
                " ON CONFLICT(name, subject) DO UPDATE SET run = excluded.run",
     [DB_UNPIN] = "DELETE FROM baseline WHERE run = ?1 AND name = ?2",
     [DB_DROP_VALUES] = "DELETE FROM value WHERE series IN (SELECT id FROM series WHERE subject = ?2 AND host = ?3)"
@@ -169,4 +175,28 @@ const char *const db_statements[DB_N] = {
                     " WHERE until_ms > ?1 ORDER BY id",
     [DB_RUNS_AFTER] = "SELECT max(run.seq), run.subject, project.name FROM run LEFT JOIN project"
                       " ON project.run = run.seq WHERE run.seq > ?1 GROUP BY run.subject, project.name ORDER BY 1",
+    [DB_SUM_PIECES] = "SELECT CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM piece WHERE project = ?1",
+    [DB_TOUCH_PIECE] = "UPDATE piece SET heard_ms = ?3 WHERE project = ?1 AND hash = ?2",
+    [DB_ADD_PIECE] = "INSERT INTO piece(project, hash, bytes, heard_ms, body) VALUES(?1, ?2, ?3, ?4, ?5)",
+    [DB_FIND_PIECE] = "SELECT id, bytes FROM piece WHERE project = ?1 AND hash = ?2",
+    [DB_UPLOAD_OWNER] = "SELECT run.seq, project.name, (SELECT count(*) FROM upload WHERE upload.run = run.seq)"
+                        " FROM run LEFT JOIN project ON project.run = run.seq WHERE run.id = ?1",
+    [DB_UPLOAD_NAMED] = "SELECT hash FROM upload WHERE run = ?1 AND name = ?2",
+    [DB_ADD_UPLOAD] = "INSERT INTO upload(run, name, hash, bytes, pieces, created_ms)"
+                      " VALUES(?1, ?2, ?3, ?4, ?5, ?6) RETURNING id",
+    [DB_LINK_PIECE] = "INSERT INTO upload_piece(upload, number, piece)"
+                      " SELECT ?1, ?2, id FROM piece WHERE project = ?3 AND hash = ?4",
+    [DB_UPLOADS_OF_RUN] = LIST_UPLOADS("run.id = ?1"),
+    [DB_UPLOADS_BY_HASH] = LIST_UPLOADS("upload.hash = ?1"),
+    [DB_PIECE] = "SELECT hash, body FROM upload_piece JOIN piece ON piece.id = upload_piece.piece"
+                 " WHERE upload = ?1 AND number = ?2",
+    [DB_SWEEP_PIECES] = "DELETE FROM piece WHERE id IN (SELECT id FROM piece WHERE heard_ms < ?1"
+                        " AND NOT EXISTS (SELECT 1 FROM upload_piece WHERE upload_piece.piece = piece.id)"
+                        " ORDER BY heard_ms LIMIT ?2)",
+    [DB_NEXT_PIECE] = "SELECT id, hash, body FROM piece WHERE id > ?1 ORDER BY id LIMIT 1",
+    [DB_COUNT_TORN] = "SELECT count(*) FROM upload WHERE run NOT IN (SELECT seq FROM run)"
+                      " OR bytes <> (SELECT coalesce(sum(piece.bytes), 0) FROM upload_piece"
+                      "  JOIN piece ON piece.id = upload_piece.piece WHERE upload_piece.upload = upload.id)",
+    [DB_DROP_LINKS] = "DELETE FROM upload_piece WHERE upload IN (SELECT id FROM upload WHERE run = ?1)",
+    [DB_DROP_UPLOADS] = "DELETE FROM upload WHERE run = ?1",
 };

@@ -236,8 +236,8 @@ tare_status db_pin(struct store *base, const char *id, const char *name, bool on
  * last value went is dropped, too: an empty one would still be listed. */
 tare_status db_remove(struct store *base, const char *id, tare_error *err)
 {
-    static const enum db_sql steps[] = {DB_DROP_VALUES, DB_DROP_DOCUMENT, DB_DROP_TAGS,
-                                        DB_DROP_PINS,   DB_DROP_PROJECT,  DB_DROP_RUN};
+    static const enum db_sql steps[] = {DB_DROP_VALUES, DB_DROP_DOCUMENT, DB_DROP_TAGS,    DB_DROP_PINS,
+                                        DB_DROP_LINKS,  DB_DROP_UPLOADS,  DB_DROP_PROJECT, DB_DROP_RUN};
     struct db_store *s = db_of(base);
     struct place p = {0};
     tare_status status = db_begin(base, err);

@@ -578,4 +578,9 @@ const struct store_ops store_sqlite = {
     .silence_end = db_silence_end,
     .silences = db_silences,
     .runs_after = db_runs_after,
+    .files.piece_add = db_piece_add,
+    .files.upload_add = db_upload_add,
+    .files.uploads = db_uploads,
+    .files.piece = db_piece,
+    .files.sweep = db_sweep,
 };

@@ -23,6 +23,7 @@
 #include "store/live.h"
 #include "store/guard.h"
 #include "store/store_slots.h"
+#include "store/upload.h"
 
 #define STORE_NAME_MAX 64   /* bytes of a tag or of a baseline's name */
 #define STORE_WAIT_MS 5000u /* for another process that writes */
@@ -144,7 +145,6 @@ struct store_ops {
     tare_status (*end)(struct store *s, bool commit, tare_error *err);
     tare_status (*add)(struct store *s, const struct store_entry *e, bool *added, tare_error *err);
     tare_status (*remove)(struct store *s, const char *id, tare_error *err);
-    /* ---- care ---- */
     tare_status (*check)(struct store *s, struct store_health *out, tare_error *err);
     /* A copy as of one moment, while others write; it is whole, or it is not there. */
     tare_status (*backup)(struct store *s, const char *to, tare_error *err);
@@ -207,6 +207,7 @@ struct store_ops {
     tare_status (*chunks)(struct store *s, const struct store_chunk_query *q, store_chunk_fn *fn, void *ctx,
                           tare_error *err);
     tare_status (*chunk_newest)(struct store *s, int64_t *seq, tare_error *err); /* 0: there is none */
+    struct store_file_ops files;                                                 /* of runs: upload.h */
     /* Of a server that is asked by HTTP, which has none of the others here but hosts(). */
     tare_status (*latest)(struct store *s, struct store_latest_query *q, store_latest_fn *fn, void *ctx,
                           tare_error *err);

@@ -6,16 +6,19 @@
 #include "cli/input.h"
 #include "cli/push.h"
 #include "core/file.h"
+#include "core/str.h"
 
 struct push_command {
     struct history_args where;
     bool all, any_token, json;
+    const char *run;
 };
 
 struct sending {
     struct cli *cli;
     struct store *from, *to;
     struct push_result *r;
+    const char *run; /* of traces that are named; NULL: see beside them */
 };
 
 /* A document that is refused for good is named, and the rest goes on. */
@@ -43,12 +46,44 @@ static tare_status send_kept(void *ctx, const struct store_run *run, tare_error 
     return status;
 }
 
+/* The run of a trace: --run, or the document of the same name beside it, as tare run leaves them. */
+static tare_status run_of_trace(const struct sending *s, const char *path, char id[ULID_SIZE],
+                                tare_error *err)
+{
+    struct run run;
+    char beside[4096];
+    size_t n = strlen(path) - (str_ends_with(path, ".tare") ? strlen(".tare") : 0);
+    if (s->run) {
+        snprintf(id, ULID_SIZE, "%s", s->run);
+        return TARE_OK;
+    }
+    snprintf(beside, sizeof beside, "%.*s.json", (int)n, path);
+    if (run_load(&run, beside, err) != TARE_OK)
+        return error_set(err, TARE_INVALID,
+                         "%s: whose trace is it? there is no run document beside it; --run ID", path);
+    snprintf(id, ULID_SIZE, "%s", run.id);
+    run_release(&run);
+    return TARE_OK;
+}
+
+static tare_status send_trace(struct sending *s, const char *path)
+{
+    char id[ULID_SIZE];
+    bool added = false;
+    tare_error *err = &s->cli->error;
+    tare_status status = run_of_trace(s, path, id, err);
+    if (status == TARE_OK) status = push_trace(s->to, id, path, &added, err);
+    if (status == TARE_OK) ++*(added ? &s->r->sent : &s->r->there);
+    return status;
+}
+
 /* What is no run document is not sent to find that out. */
 static tare_status send_file(struct sending *s, const char *path)
 {
     struct run run;
     struct file_view file = FILE_VIEW_INIT;
     tare_error *err = &s->cli->error;
+    if (str_ends_with(path, ".tare")) return send_trace(s, path);
     tare_status status = run_load(&run, path, err);
     if (status == TARE_IO) err->status = TARE_INVALID; /* the user named it */
     if (status != TARE_OK) return status;
@@ -101,7 +136,7 @@ static int answer(struct cli *cli, const struct push_command *a, const struct st
 static int push(struct cli *cli, const struct push_command *a, int argc, char **argv)
 {
     struct push_result r = {0};
-    struct sending s = {.cli = cli, .r = &r};
+    struct sending s = {.cli = cli, .r = &r, .run = a->run};
     int rc = 0;
     if (push_open(&a->where, &s.to, &cli->error) != TARE_OK) return cli_fail(cli);
     if (a->all)
@@ -117,9 +152,10 @@ static int push(struct cli *cli, const struct push_command *a, int argc, char **
 int cmd_push(struct cli *cli, int argc, char **argv)
 {
     static const struct opt_usage usage = {
-        .synopsis = "tare push [options]\ntare push [options] <run.json>...\ntare push [options] --all",
+        .synopsis = "tare push [options]\ntare push [options] <run.json | trace.tare>...\ntare push [options] --all",
         .about = "Send runs to a server (tare serve): those that tare bench --push could not send, documents that are "
-                 "named, or the whole history. A run has its id from the start, so that sending it twice is harmless. "
+                 "named, or the whole history; and traces of runs that are there. "
+                 "A run has its id from the start, so that sending it twice is harmless. "
                  "The token is read from TARE_TOKEN, and from nowhere else.",
         .tail = "export TARE_SERVER=http://127.0.0.1:8321 TARE_TOKEN=tare_ingest_...\n"
                 "tare push                                what waits\n"
@@ -134,6 +170,8 @@ int cmd_push(struct cli *cli, int argc, char **argv)
                    .required = "which server? --server URL, or TARE_SERVER"),
         OPT_FLAG(0, "all", &a.all, "every run of the history"),
         OPT_FLAG(0, "any-token", &a.any_token, "also what waits for another token, with this one", .not_with = "all"),
+        OPT_STRING(0, "run", &a.run, "<id>", "the run that traces belong to (default: the document beside them)",
+                   .not_with = "all"),
         OPT_HISTORY(&a.where),
         OPT_HISTORY_DIR(&a.where),
         OPT_JSON(&a.json),
@@ -144,5 +182,6 @@ int cmd_push(struct cli *cli, int argc, char **argv)
     if (argc && (a.all || a.any_token))
         return cli_usage_error(cli, "%s is not for documents that are named",
                                a.all ? "--all" : "--any-token");
+    if (a.run && !ulid_is_valid(a.run)) return cli_usage_error(cli, "--run %s: is no id of a run", a.run);
     return push(cli, &a, argc, argv);
 }

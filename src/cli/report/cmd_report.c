@@ -13,12 +13,13 @@
 #include "cli/output.h"
 #include "cli/input.h"
 #include "cli/kept.h"
+#include "cli/report/report_fetched.h"
 #include "report/gpu/gpu_report.h"
 #include "report/trace/report.h"
 #include "report/run/run_report.h"
 
 struct report_args {
-    bool gross, flat, json, gpu;
+    bool gross, flat, json, gpu, trace;
     int sort, format;
     uint64_t depth, tid;
     double min_percent;
@@ -311,6 +312,17 @@ static int report_page(struct cli *cli, int argc, char **argv, const struct repo
     return rc;
 }
 
+/* Several traces of a run are those of the ranks of a job. */
+static int report_fetched(struct cli *cli, const char *name, const struct report_args *a)
+{
+    struct fetched f;
+    tare_status s = fetched_open(&f, &a->history, name, &cli->error);
+    int rc = s == TARE_OK ? 0 : cli_fail(cli);
+    if (!rc) rc = (a->html ? report_page : report_trace)(cli, (int)f.n, f.paths, a);
+    fetched_close(&f);
+    return rc;
+}
+
 /* ---- the command ---- */
 
 enum { TRACE = 1, RUNS = 2, PAGE = 4 };
@@ -362,6 +374,7 @@ int cmd_report(struct cli *cli, int argc, char **argv)
         OPT_GROUP("of runs"),
         OPT_ASKED(&a.history),
         OPT_GROUP("of traces"),
+        OPT_FLAG(0, "trace", &a.trace, "the trace of a run that a server keeps (@id, with --server)"),
         OPT_FLAG(0, "gpu", &a.gpu, "what GPUs did: busy and idle by cause, kernels, copies, calls, ranges",
                  .only_for = TRACE, .not_with = "gross flat sort depth min-share thread",
                  .hint = "these are about the call tree"),
@@ -383,12 +396,15 @@ int cmd_report(struct cli *cli, int argc, char **argv)
     if (a.json && a.format > RUN_FORMAT_json)
         return cli_usage_error(cli, "--json and --format %s contradict each other", formats[a.format].name);
     if (a.json) a.format = RUN_FORMAT_json;
-    unsigned kind = input_holds_run(argv[0]) ? RUNS : TRACE;
+    if (a.trace && (argc != 1 || !kept_is_name(argv[0])))
+        return cli_usage_error(cli, "--trace is for one run that a server keeps: @id, @latest");
+    unsigned kind = input_holds_run(argv[0]) && !a.trace ? RUNS : TRACE;
     if (a.html) kind = PAGE;
     rc = cli_check_kind(cli, &usage, rows, kind);
     if (rc) return rc;
     rc = output_is_answer(a.html) ? 0 : html_out_check(cli, a.html);
     if (rc) return rc;
+    if (a.trace) return report_fetched(cli, argv[0], &a);
     if (a.html) return report_page(cli, argc, argv, &a);
     return (kind == RUNS ? report_runs : report_trace)(cli, argc, argv, &a);
 }

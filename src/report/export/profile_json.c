@@ -350,18 +350,21 @@ static tare_status thread_of_trace(void *ctx, uint32_t thread, struct calltree *
     return calltree_build(out, ctx, (int)thread, err);
 }
 
-tare_status profile_json_trace(struct stream *s, struct trace *t, struct trace *base, bool gross)
+tare_status profile_json_trace(struct stream *s, const struct profile_wish *w)
 {
     struct event_source of, than;
     struct calltree tree = CALLTREE_INIT, base_tree = CALLTREE_INIT;
-    struct profile_input in = {
-        .of = {&of, &tree}, .gross = gross, .thread = thread_of_trace, .thread_ctx = t};
-    event_source_of_trace(&of, t);
-    tare_status status = calltree_build(&tree, t, -1, s->err);
-    if (status == TARE_OK && base) {
-        event_source_of_trace(&than, base);
+    struct profile_input in = {.of = {&of, &tree},
+                               .gross = w->gross,
+                               .nodes_max = w->nodes_max,
+                               .thread = thread_of_trace,
+                               .thread_ctx = w->of};
+    event_source_of_trace(&of, w->of);
+    tare_status status = calltree_build(&tree, w->of, -1, s->err);
+    if (status == TARE_OK && w->base) {
+        event_source_of_trace(&than, w->base);
         in.base = (struct profile_side){&than, &base_tree};
-        status = calltree_build(&base_tree, base, -1, s->err);
+        status = calltree_build(&base_tree, w->base, -1, s->err);
     }
     if (status == TARE_OK)
         status = profile_json_write(s, &in);

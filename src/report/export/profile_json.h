@@ -34,8 +34,13 @@ struct profile_input {
 /* One JSON object, no newline after it. */
 tare_status profile_json_write(struct stream *s, const struct profile_input *in);
 
-/* The same of opened traces; `base` may be NULL. A trace without a single scope gives an empty profile. */
-tare_status profile_json_trace(struct stream *s, struct trace *t, struct trace *base, bool gross);
+/* The same of opened traces. A trace without a single scope gives an empty profile. */
+struct profile_wish {
+    struct trace *of, *base; /* base may be NULL */
+    bool gross;
+    uint32_t nodes_max; /* 0: PROFILE_NODES_MAX */
+};
+tare_status profile_json_trace(struct stream *s, const struct profile_wish *w);
 
 /* Does the trace hold a scope at all? Traces of `tare run` and `tare top` often hold samples only. */
 bool profile_json_has_scopes(const struct trace *t);

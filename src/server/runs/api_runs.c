@@ -82,6 +82,16 @@ static void answer_list(struct server *sv, struct store *s, struct exchange *x)
     json_finish(&j, NULL);
 }
 
+tare_status run_is_there(struct store *s, const struct exchange *x, bool *yes, tare_error *err)
+{
+    unsigned n = 0;
+    struct store_filter one = {
+        .project = x->project[0] ? x->project : NULL, .id_prefix = x->param, .limit = 1};
+    tare_status status = s->ops->list(s, &one, count_one, &n, err);
+    *yes = n > 0;
+    return status;
+}
+
 /* ---- one document ---- */
 
 /* A run of another project is as absent as one that never was. False: answered. */
@@ -137,7 +147,7 @@ static const struct query_word list_query[] = {
 
 const struct steps runs_list = {.read = answer_list, .query = list_query, .example = "?limit=2"};
 
-static void check_id(struct server *s, struct exchange *x)
+void run_id_check(struct server *s, struct exchange *x)
 {
     (void)s;
     if (!ulid_is_valid(x->param)) reply_problem(x, 404, "there is no such run");
@@ -145,8 +155,8 @@ static void check_id(struct server *s, struct exchange *x)
         if (*p >= 'a' && *p <= 'z') *p = (char)(*p - 'a' + 'A');
 }
 
-const struct steps runs_get = {.now = check_id, .read = answer_document};
-const struct steps runs_view = {.now = check_id, .read = answer_view};
+const struct steps runs_get = {.now = run_id_check, .read = answer_document};
+const struct steps runs_view = {.now = run_id_check, .read = answer_view};
 
 /* ---- keeping ---- */
 
