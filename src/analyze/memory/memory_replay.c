@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT
+ * memory_replay.c - see memory_replay.h. */
+#include "analyze/memory/memory_replay.h"
+
+#include <math.h>
+
+/* What never held so much is not called growing by growth.h, however it grows. */
+#define JUDGED_FROM 262144.0
+
+void memory_replay_release(struct memory_replay *r)
+{
+    for (size_t i = 0; i < r->sites.n; i++) mem_free(r->sites.items[i].series);
+    memory_told_release(&r->told);
+    memory_held_release(&r->held);
+    map_u64_release(&r->site_of);
+    vec_release(&r->sites);
+    vec_release(&r->notes);
+}
+
+/* ---- sums ---- */
+
+/* The share of allocations of this size that is in the record. */
+static double chance(const struct memory_replay *r, uint64_t size)
+{
+    return r->sum.every && size ? -expm1(-(double)size / (double)r->sum.every) : 1;
+}
+
+static struct memory_bytes weigh(uint64_t size, double p)
+{
+    double bytes = (double)size;
+    return (struct memory_bytes){bytes / p, bytes * bytes * (1 - p) / (p * p)};
+}
+
+static void add(struct memory_bytes *to, struct memory_bytes b, double sign)
+{
+    to->sum += sign * b.sum;
+    to->variance = fmax(0, to->variance + sign * b.variance);
+}
+
+static tare_status site_of(struct memory_replay *r, uint64_t stack, size_t *out, tare_error *err)
+{
+    const uint64_t *known = map_u64_find(&r->site_of, stack);
+    tare_status s = TARE_OK;
+    *out = known ? (size_t)*known : r->sites.n;
+    if (known) return s;
+    s = vec_reserve(&r->sites, r->sites.n + 1, err);
+    if (s == TARE_OK) s = map_u64_put(&r->site_of, stack, r->sites.n, err);
+    if (s == TARE_OK) r->sites.items[r->sites.n++] = (struct replay_site){.stack = stack};
+    return s;
+}
+
+/* Sums over the whole time are made the first time, what is held now both times. */
+static void taken(struct memory_replay *r, size_t site, uint64_t size, double p)
+{
+    struct replay_site *s = &r->sites.items[site];
+    struct memory_bytes b = weigh(size, p);
+    add(&s->now, b, 1);
+    add(&r->now, b, 1);
+    if (r->again) return;
+    s->most = fmax(s->most, s->now.sum);
+    add(&s->site.allocated, b, 1);
+    add(&r->sum.allocated, b, 1);
+    s->site.allocations += 1 / p;
+    r->sum.allocations += 1 / p;
+    r->sum.noted++;
+}
+
+static void lived(struct memory_replay *r, struct memory_site *s, uint64_t ns, struct memory_bytes b, double p)
+{
+    size_t i = 0;
+    for (uint64_t below = 1000; i < MEMORY_LIFETIMES - 1 && ns >= below; below *= 10) i++;
+    r->sum.lifetimes[i] += 1 / p;
+    if (ns > MEMORY_CHURN_NS) return;
+    add(&s->churn, b, 1);
+    add(&r->sum.churn, b, 1);
+    s->churned += 1 / p;
+    r->sum.churned += 1 / p;
+}
+
+static void given(struct memory_replay *r, const struct held_block *h, double p, uint64_t now, bool seen)
+{
+    struct replay_site *s = &r->sites.items[h->site];
+    struct memory_bytes b = weigh(h->size, p);
+    add(&s->now, b, -1);
+    add(&r->now, b, -1);
+    if (!r->again && seen) lived(r, &s->site, now - h->at_ns, b, p);
+}
+
+/* ---- what happened ---- */
+
+static tare_status allocated(struct memory_replay *r, const struct memory_record *w, tare_error *err)
+{
+    struct held_block b, before;
+    double p = chance(r, w->ALLOC.size);
+    b = (struct held_block){.at_ns = w->ALLOC.at, .size = w->ALLOC.size};
+    tare_status s = site_of(r, w->ALLOC.stack, &b.site, err);
+    if (s != TARE_OK) return s;
+    if (memory_held_take(&r->held, w->ALLOC.address, &before)) { /* its free was lost: how long it lived is unknown */
+        given(r, &before, chance(r, before.size), w->ALLOC.at, false);
+        r->sum.unseen_frees += !r->again;
+    }
+    s = memory_held_put(&r->held, w->ALLOC.address, b, err);
+    if (s == TARE_OK) taken(r, b.site, b.size, p);
+    return s;
+}
+
+static void freed(struct memory_replay *r, const struct memory_record *w)
+{
+    struct held_block b;
+    if (memory_held_take(&r->held, w->FREE.address, &b)) given(r, &b, chance(r, b.size), w->FREE.at, true);
+}
+
+static uint64_t end_of(uint64_t address, uint64_t size)
+{
+    return address + size < address ? UINT64_MAX : address + size;
+}
+
+static tare_status unmapped(struct memory_replay *r, uint64_t address, uint64_t size, uint64_t now, tare_error *err)
+{
+    struct held_range piece;
+    for (bool any = true; any;) {
+        tare_status s = memory_held_unmap(&r->held, address, end_of(address, size), &piece, &any, err);
+        if (s != TARE_OK) return s;
+        if (!any) break;
+        struct held_block b = {piece.at_ns, piece.end - piece.start, piece.site};
+        given(r, &b, 1, now, true);
+    }
+    return TARE_OK;
+}
+
+/* Pages of files are the kernel's to drop, and what lies in Python's arenas is told by ALLOC: neither counts. */
+static tare_status mapped(struct memory_replay *r, const struct memory_record *w, tare_error *err)
+{
+    struct held_range m = {.start = w->MAP.address, .end = end_of(w->MAP.address, w->MAP.size), .at_ns = w->MAP.at};
+    tare_status s = unmapped(r, w->MAP.address, w->MAP.size, w->MAP.at, err); /* MAP_FIXED replaces */
+    if (s != TARE_OK || w->MAP.what & (MEMORY_MAP_FILE | MEMORY_MAP_ARENA) || m.start == m.end) return s;
+    s = site_of(r, w->MAP.stack, &m.site, err);
+    if (s == TARE_OK) s = memory_held_map(&r->held, m, err);
+    if (s == TARE_OK) taken(r, m.site, m.end - m.start, 1);
+    return s;
+}
+
+/* ---- moments ---- */
+
+static uint64_t moment_ns(const struct memory_process *p, size_t i)
+{
+    return p->from_ns + (uint64_t)((double)(p->to_ns - p->from_ns) * (double)(i + 1) / MEMORY_MOMENTS);
+}
+
+double memory_moment(const struct memory_process *p, size_t i)
+{
+    return (double)moment_ns(p, i) / 1e9;
+}
+
+/* What is held now was held at all moments before `ns`. */
+static void moments_before(struct memory_replay *r, uint64_t ns, bool all)
+{
+    for (; r->moment < MEMORY_MOMENTS && (all || moment_ns(&r->sum, r->moment) < ns); r->moment++) {
+        r->sum.moments[r->moment] = r->now.sum;
+        for (size_t i = 0; i < r->sites.n; i++)
+            if (r->sites.items[i].series) r->sites.items[i].series[r->moment] = r->sites.items[i].now.sum;
+    }
+}
+
+static void peak_now(struct memory_replay *r, uint64_t at)
+{
+    if (r->again && r->events == r->peak_event)
+        for (size_t i = 0; i < r->sites.n; i++) r->sites.items[i].site.at_peak = r->sites.items[i].now;
+    if (r->again || r->now.sum <= r->sum.peak.sum) return;
+    r->sum.peak = r->now;
+    r->sum.peak_ns = at;
+    r->peak_event = r->events;
+}
+
+static tare_status happened(struct memory_replay *r, const struct memory_record *w, tare_error *err)
+{
+    uint64_t at = w->v[0];
+    tare_status s = TARE_OK;
+    if (r->again) moments_before(r, at, false);
+    if (!r->again && r->events == 0) r->sum.from_ns = at;
+    if (!r->again) r->sum.to_ns = at;
+    r->events++;
+    if (w->kind == MEMORY_ALLOC) s = allocated(r, w, err);
+    if (w->kind == MEMORY_FREE) freed(r, w);
+    if (w->kind == MEMORY_MAP) s = mapped(r, w, err);
+    if (w->kind == MEMORY_UNMAP) s = unmapped(r, w->UNMAP.address, w->UNMAP.size, at, err);
+    if (w->kind == MEMORY_HEAP && w->HEAP.resident > r->sum.resident) {
+        r->sum.resident = w->HEAP.resident;
+        r->sum.resident_ns = at;
+    }
+    peak_now(r, at);
+    return s;
+}
+
+/* ---- what is told ---- */
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static tare_status told(struct memory_replay *r, const struct memory_record *w, tare_error *err)
+{
+    struct memory_process *p = &r->sum;
+    if (w->kind == MEMORY_START) {
+        p->started = true;
+        p->every = w->START.every;
+    } else if (w->kind == MEMORY_LOST) { /* sums so far */
+        p->lost_records = larger(p->lost_records, w->LOST.records);
+        p->lost_stacks = larger(p->lost_stacks, w->LOST.stacks);
+        p->lost_samples = larger(p->lost_samples, w->LOST.samples);
+    } else if (w->kind == MEMORY_NOTE) {
+        const char *text = arena_str_n(r->arena, w->text, w->text_bytes);
+        return text ? vec_push(&r->notes, text, err) : error_nomem(err, "the notes of a trace");
+    }
+    return memory_told_add(&r->told, w, r->arena, err);
+}
+
+tare_status memory_replay_record(struct memory_replay *r, const struct memory_record *what, tare_error *err)
+{
+    if (what->kind == MEMORY_BY) return TARE_OK;
+    if (memory_has_time(what->kind)) return happened(r, what, err);
+    return r->again ? TARE_OK : told(r, what, err);
+}
+
+tare_status memory_replay_again(struct memory_replay *r, tare_error *err)
+{
+    memory_held_release(&r->held);
+    r->held = (struct memory_held){0};
+    r->now = (struct memory_bytes){0};
+    r->events = 0;
+    r->again = true;
+    for (size_t i = 0; i < r->sites.n; i++) {
+        struct replay_site *s = &r->sites.items[i];
+        s->now = (struct memory_bytes){0};
+        s->series = s->most < JUDGED_FROM ? NULL : mem_new(MEMORY_MOMENTS, sizeof *s->series);
+        if (s->most >= JUDGED_FROM && !s->series) return error_nomem(err, "%d moments", MEMORY_MOMENTS);
+    }
+    return TARE_OK;
+}
+
+void memory_replay_end(struct memory_replay *r)
+{
+    moments_before(r, 0, true);
+    r->sum.at_end = r->now;
+    for (size_t i = 0; i < r->sites.n; i++) r->sites.items[i].site.at_end = r->sites.items[i].now;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT
+ * memory_sum.c - see memory_sum.h: both replays of all processes, the judge of growth, tables in order. */
+#include "analyze/memory/memory_sum.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/memory/memory_replay.h"
+#include "trace/reader.h"
+
+#define NORMAL_95 1.959963984540054
+
+struct summing {
+    struct arena *arena;
+    VEC(struct memory_replay) all;
+    size_t at; /* of the second time */
+    bool again;
+    tare_status status;
+    tare_error *err;
+};
+
+struct interval memory_interval(struct memory_bytes b)
+{
+    double half = NORMAL_95 * sqrt(b.variance);
+    return (struct interval){b.sum, fmax(0, b.sum - half), b.sum + half};
+}
+
+bool memory_site_grows(const struct memory_site *s)
+{
+    return s->judged && strcmp(s->growth.verdict, "growing") == 0;
+}
+
+/* ---- the records ---- */
+
+/* Processes come one after another, in the same order each time. */
+static struct memory_replay *replay_of(struct summing *x, uint32_t process)
+{
+    if (x->again) {
+        while (x->all.items[x->at].process != process) x->at++;
+        return &x->all.items[x->at];
+    }
+    if (x->all.n == 0 || vec_last(&x->all)->process != process) {
+        struct memory_replay r = {.process = process, .arena = x->arena};
+        x->status = vec_push(&x->all, r, x->err);
+    }
+    return x->status == TARE_OK ? vec_last(&x->all) : NULL;
+}
+
+static int on_record(void *ctx, uint32_t process, const struct memory_record *what)
+{
+    struct summing *x = ctx;
+    struct memory_replay *r = replay_of(x, process);
+    if (r) x->status = memory_replay_record(r, what, x->err);
+    return x->status != TARE_OK;
+}
+
+static tare_status play(struct summing *x, struct trace *t)
+{
+    tare_status s = trace_memory(t, on_record, x, x->err);
+    return s == TARE_OK ? x->status : s;
+}
+
+static tare_status play_twice(struct summing *x, struct trace *t)
+{
+    tare_status s = play(x, t);
+    x->again = true;
+    for (size_t i = 0; i < x->all.n && s == TARE_OK; i++) s = memory_replay_again(&x->all.items[i], x->err);
+    if (s == TARE_OK) s = play(x, t);
+    for (size_t i = 0; i < x->all.n && s == TARE_OK; i++) memory_replay_end(&x->all.items[i]);
+    return s;
+}
+
+/* ---- sites ---- */
+
+static tare_status judge(struct memory_replay *r, struct replay_site *s)
+{
+    double at[MEMORY_MOMENTS];
+    struct growth_series x = {at, s->series, MEMORY_MOMENTS};
+    if (!s->series) return TARE_OK;
+    for (size_t i = 0; i < MEMORY_MOMENTS; i++) at[i] = memory_moment(&r->sum, i);
+    tare_status status = growth_test(&x, &s->site.growth, NULL);
+    s->site.judged = status == TARE_OK;
+    return status == TARE_NOMEM ? status : TARE_OK; /* else too short a time to judge */
+}
+
+static int more(double a, double b)
+{
+    return (a < b) - (a > b);
+}
+
+static int by_peak(const void *a, const void *b)
+{
+    const struct replay_site *x = a, *y = b;
+    int c = more(x->site.at_peak.sum, y->site.at_peak.sum);
+    if (!c) c = more(x->site.allocated.sum, y->site.allocated.sum);
+    return c ? c : (x->stack > y->stack) - (x->stack < y->stack);
+}
+
+static tare_status list_sites(struct memory_replay *r, tare_error *err)
+{
+    size_t n = r->sites.n;
+    const struct memory_frame_named *frames = memory_told_frames(&r->told, r->arena);
+    r->sum.sites = n ? arena_new(r->arena, n, sizeof *r->sum.sites) : NULL;
+    if (r->arena->failed) return error_nomem(err, "%zu sites", n);
+    if (n > 1) qsort(r->sites.items, n, sizeof r->sites.items[0], by_peak);
+    for (size_t i = 0; i < n; i++) {
+        struct replay_site *s = &r->sites.items[i];
+        s->site.frame = memory_told_frame(&r->told, frames, s->stack);
+        if (judge(r, s) != TARE_OK) return error_nomem(err, "the judge of growth");
+        r->sum.sites[i] = s->site;
+    }
+    r->sum.n_sites = n;
+    return TARE_OK;
+}
+
+/* ---- modules ---- */
+
+static int by_module_peak(const void *a, const void *b)
+{
+    const struct memory_module *x = a, *y = b;
+    int c = more(x->at_peak.sum, y->at_peak.sum);
+    if (!c) c = more(x->allocated.sum, y->allocated.sum);
+    return c ? c : strcmp(x->name, y->name);
+}
+
+static void sum_into(struct memory_bytes *to, struct memory_bytes b)
+{
+    to->sum += b.sum;
+    to->variance += b.variance;
+}
+
+static const char *module_of(const struct memory_site *s)
+{
+    const struct memory_frame_named *f = s->frame;
+    return f && f->file ? f->file : "unknown";
+}
+
+static tare_status list_modules(struct memory_replay *r, tare_error *err)
+{
+    struct map_str places = MAP_STR_INIT;
+    struct memory_process *p = &r->sum;
+    p->modules = p->n_sites ? arena_new(r->arena, p->n_sites, sizeof *p->modules) : NULL;
+    tare_status s = r->arena->failed ? error_nomem(err, "%zu modules", p->n_sites) : TARE_OK;
+    for (size_t i = 0; i < p->n_sites && s == TARE_OK; i++) {
+        const struct memory_site *site = &p->sites[i];
+        const char *name = module_of(site);
+        uint64_t *place;
+        s = map_str_ref(&places, name, strlen(name), &place, err);
+        if (s != TARE_OK) break;
+        if (places.n > p->n_modules) *place = p->n_modules++;
+        struct memory_module *m = &p->modules[*place];
+        m->name = name;
+        sum_into(&m->at_peak, site->at_peak);
+        sum_into(&m->at_end, site->at_end);
+        sum_into(&m->allocated, site->allocated);
+    }
+    map_str_release(&places);
+    if (p->n_modules > 1) qsort(p->modules, p->n_modules, sizeof *p->modules, by_module_peak);
+    return s;
+}
+
+/* ---- all of it ---- */
+
+static tare_status finish(struct memory_replay *r, const struct trace *t, tare_error *err)
+{
+    struct memory_process *p = &r->sum;
+    tare_status s = list_sites(r, err);
+    if (s == TARE_OK) s = list_modules(r, err);
+    p->pid = trace_process(t, r->process)->pid;
+    p->notes = r->notes.n ? arena_new(r->arena, r->notes.n, sizeof *p->notes) : NULL;
+    if (s == TARE_OK && r->arena->failed) s = error_nomem(err, "%zu notes", r->notes.n);
+    if (s != TARE_OK || !p->notes) return s;
+    memcpy(p->notes, r->notes.items, r->notes.n * sizeof *p->notes);
+    p->n_notes = r->notes.n;
+    return TARE_OK;
+}
+
+tare_status memory_sum(struct trace *t, struct memory_profile *out, tare_error *err)
+{
+    struct summing x = {.arena = &out->arena, .err = err};
+    *out = (struct memory_profile){.arena = ARENA_INIT};
+    if (!trace_has_memory(t))
+        return error_set(err, TARE_INVALID, "%s: has no record of memory", trace_path(t));
+    tare_status s = play_twice(&x, t);
+    if (s == TARE_OK && x.all.n) out->processes = arena_new(&out->arena, x.all.n, sizeof *out->processes);
+    if (s == TARE_OK && out->arena.failed) s = error_nomem(err, "%zu processes", x.all.n);
+    for (size_t i = 0; i < x.all.n && s == TARE_OK; i++) {
+        s = finish(&x.all.items[i], t, err);
+        out->processes[out->n++] = x.all.items[i].sum;
+    }
+    for (size_t i = 0; i < x.all.n; i++) memory_replay_release(&x.all.items[i]);
+    vec_release(&x.all);
+    return s;
+}
+
+void memory_profile_release(struct memory_profile *p)
+{
+    arena_release(&p->arena);
+}

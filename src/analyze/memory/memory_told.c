@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * memory_told.c - see memory_told.h. The bytes may be anybody's: parents may be missing, or go in a circle. */
+#include "analyze/memory/memory_told.h"
+
+#include <string.h>
+
+void memory_told_release(struct memory_told *t)
+{
+    for (size_t i = 0; i < sizeof t->number / sizeof *t->number; i++) map_u64_release(&t->number[i]);
+    vec_release(&t->records);
+}
+
+tare_status memory_told_add(struct memory_told *t, const struct memory_record *r, struct arena *a, tare_error *err)
+{
+    struct memory_record kept = *r;
+    if (r->kind != MEMORY_NAME && r->kind != MEMORY_MODULE && r->kind != MEMORY_CODE && r->kind != MEMORY_STACK)
+        return TARE_OK;
+    kept.text = r->text_bytes ? arena_str_n(a, r->text, r->text_bytes) : "";
+    if (!kept.text) return error_nomem(err, "the names of a trace");
+    tare_status s = map_u64_put(&t->number[r->kind], r->v[0], t->records.n, err);
+    return s == TARE_OK ? vec_push(&t->records, kept, err) : s;
+}
+
+static const struct memory_record *find(const struct memory_told *t, enum memory_kind kind, uint64_t number)
+{
+    const uint64_t *at = map_u64_find(&t->number[kind], number);
+    return at ? &t->records.items[*at] : NULL;
+}
+
+static const char *name_of(const struct memory_told *t, uint64_t number)
+{
+    const struct memory_record *r = find(t, MEMORY_NAME, number);
+    return r && r->text_bytes ? r->text : NULL;
+}
+
+/* The text of a module: its build id, a blank, its path. */
+static const char *path_of(const struct memory_record *module)
+{
+    const char *blank = strchr(module->text, ' ');
+    return blank && blank[1] ? blank + 1 : NULL;
+}
+
+static struct memory_frame_named named(const struct memory_told *t, const struct memory_record *r)
+{
+    struct memory_frame_named f = {.kind = (enum memory_frame)r->STACK.kind};
+    const struct memory_record *of;
+    switch (r->STACK.kind) {
+    case MEMORY_PYTHON:
+        of = find(t, MEMORY_CODE, r->STACK.where);
+        if (!of) break;
+        f.name = name_of(t, of->CODE.name);
+        f.file = name_of(t, of->CODE.file);
+        f.line = memory_line(of, r->STACK.at);
+        break;
+    case MEMORY_SCOPE: f.name = name_of(t, r->STACK.where); break;
+    case MEMORY_CUT:
+        f.name = r->STACK.where == MEMORY_CUT_DEPTH ? "more frames than are recorded" : "code without unwind tables";
+        break;
+    default: /* native, and what a newer agent may have */
+        f.kind = MEMORY_NATIVE;
+        of = find(t, MEMORY_MODULE, r->STACK.at);
+        f.file = of ? path_of(of) : NULL;
+        f.offset = r->STACK.where - (f.file ? of->MODULE.bias : 0);
+    }
+    return f;
+}
+
+struct memory_frame_named *memory_told_frames(const struct memory_told *t, struct arena *a)
+{
+    size_t n = t->records.n; /* a frame each, though some are names */
+    struct memory_frame_named *all = n ? arena_new(a, n, sizeof *all) : NULL;
+    for (size_t i = 0; all && i < n; i++) {
+        const struct memory_record *r = &t->records.items[i];
+        if (r->kind != MEMORY_STACK) continue;
+        all[i] = named(t, r);
+        all[i].caller = memory_told_frame(t, all, r->STACK.parent);
+    }
+    return all;
+}
+
+const struct memory_frame_named *memory_told_frame(const struct memory_told *t, const struct memory_frame_named *all,
+                                                   uint64_t stack)
+{
+    const uint64_t *at = map_u64_find(&t->number[MEMORY_STACK], stack);
+    return at && all ? &all[*at] : NULL;
+}
