@@ -142,10 +142,89 @@ static void memory(struct made *m)
     save("memory/torn", m->payload, (size_t)(e->p - m->payload) / 2);
 }
 
+static void tell(struct memory_state *s, struct enc *e, struct memory_record r, const char *text)
+{
+    r.text = text;
+    r.text_bytes = strlen(text);
+    MUST(memory_pack(s, e, &r));
+}
+
+/* Who allocates in a program of 4 s: stacks 1 main, 2 main > load, 3 main > cache, 4 main > libtmp.so. */
+static void memory_who(struct memory_state *s, struct enc *e, uint64_t every)
+{
+    static const char *const names[] = {"/app/train.py", "main", "/app/data.py", "load", "cache"};
+    static const uint64_t codes[][5] = {{1, 1, 2, 10, 0x030b}, {2, 3, 4, 20, 0x030b}, {3, 3, 5, 30, 0x030b}};
+    static const uint64_t stacks[][5] = {
+        {1, 0, MEMORY_PYTHON, 1, 0}, {2, 1, MEMORY_PYTHON, 2, 0}, {3, 1, MEMORY_PYTHON, 3, 0},
+        {4, 1, MEMORY_NATIVE, 0x7234, 1}};
+    tell(s, e, (struct memory_record){.kind = MEMORY_START, .v = {every, 64, 4096}}, "made");
+    for (uint64_t i = 0; i < 5; i++) tell(s, e, (struct memory_record){.kind = MEMORY_NAME, .v = {i + 1}}, names[i]);
+    tell(s, e, (struct memory_record){.kind = MEMORY_MODULE, .v = {1, 0x7000, 0x9000, 0x7000}},
+         "ab01 /lib/libtmp.so.1");
+    for (int i = 0; i < 3; i++) {
+        struct memory_record r = {.kind = MEMORY_CODE};
+        memcpy(r.v, codes[i], sizeof codes[i]);
+        tell(s, e, r, "\xef"); /* no column, 8 units, the first line; the difference is missing: 0 */
+    }
+    for (int i = 0; i < 4; i++) {
+        struct memory_record r = {.kind = MEMORY_STACK, .text = ""};
+        memcpy(r.v, stacks[i], sizeof stacks[i]);
+        MUST(memory_pack(s, e, &r));
+    }
+}
+
+static void happens(struct memory_state *s, struct enc *e, enum memory_kind kind, const uint64_t *v)
+{
+    struct memory_record r = {.kind = kind, .text = ""};
+    memcpy(r.v, v, 7 * sizeof *v);
+    r.v[0] = MADE_RAW_NS + v[0] * 1000000;
+    MUST(memory_pack(s, e, &r));
+}
+
+/* main maps 8 MiB and holds them, load takes 4 MiB for 1 s at 1 s, cache grows by 64 KiB in 40 ms, a library takes
+ * 1 MiB and gives it back at once each 40 ms. */
+static void memory_what(struct memory_state *s, struct enc *e)
+{
+    happens(s, e, MEMORY_MAP, (uint64_t[7]){1, 0x100000000, 8 << 20, 1, MEMORY_MAP_ANONYMOUS});
+    for (uint64_t i = 0; i < 100; i++) {
+        uint64_t t = 10 + i * 40;
+        if (i == 25) happens(s, e, MEMORY_ALLOC, (uint64_t[7]){t, 0x200000, 4 << 20, 2});
+        if (i == 50) happens(s, e, MEMORY_FREE, (uint64_t[7]){t, 0x200000});
+        happens(s, e, MEMORY_ALLOC, (uint64_t[7]){t, 0x1000000 + i * 0x10000, 64 << 10, 3});
+        happens(s, e, MEMORY_ALLOC, (uint64_t[7]){t, 0x8000000, 1 << 20, 4});
+        happens(s, e, MEMORY_FREE, (uint64_t[7]){t + 1, 0x8000000});
+    }
+    happens(s, e, MEMORY_HEAP, (uint64_t[7]){4000, 20 << 20, 3 << 20});
+}
+
+/* Two processes with the same history: one recorded all of it, of the other it is said that it sampled, and lost. */
+static void memory_history(struct made *m)
+{
+    made_header(m);
+    for (uint64_t i = 0; i < 2; i++) {
+        struct process_info p = made_info(MADE_UID + i);
+        struct memory_state s = {{0}};
+        p.mode = MODE_MEMORY;
+        p.tsc = 0;
+        p.pid += (uint32_t)i;
+        made_process(m, &p);
+        struct enc *e = made_open(m);
+        enc_uints(e, 0, 1);
+        memory_who(&s, e, i * (512 << 10));
+        if (i) tell(&s, e, (struct memory_record){.kind = MEMORY_LOST, .v = {7, 0, 2}}, "");
+        if (i) tell(&s, e, (struct memory_record){.kind = MEMORY_NOTE}, "a remark of the agent");
+        memory_what(&s, e);
+        made_close(m, CHUNK_MEMORY, MADE_UID + i);
+        made_end(m, MADE_UID + i);
+    }
+    save_trace(m, "memory-history");
+}
+
 static void honest(struct made *m)
 {
     pauses(m);
     memory(m);
+    memory_history(m);
     whole(m);
     save("trace/truncated", m->bytes, m->n - 70);
     save("trace/header-only", m->bytes, sizeof(struct archive_header));

@@ -14,8 +14,10 @@
 
 #include "analyze/calls/calltree.h"
 #include "analyze/gpu/gpu_sum.h"
+#include "analyze/memory/memory_sum.h"
 #include "core/mem.h"
 #include "report/export/gpu_bars.h"
+#include "report/memory/memory_report.h"
 #include "report/page/bars_json.h"
 #include "trace/memory.h"
 #include "trace/reader.h"
@@ -123,10 +125,34 @@ static int walk_record(void *ctx, uint32_t process, const struct memory_record *
     return 0;
 }
 
+/* Whatever the records claim: sums are numbers, the peak is the most that was held, and it can be printed. */
+static void walk_sums(struct trace *t)
+{
+    struct report_style style = REPORT_STYLE_NONE;
+    struct memory_profile p;
+    if (memory_sum(t, &p, NULL) == TARE_OK) {
+        for (size_t i = 0; i < p.n; i++) {
+            const struct memory_process *m = &p.processes[i];
+            must(isfinite(m->peak.sum) && isfinite(m->allocated.variance) && m->peak.sum >= m->at_end.sum);
+            must(m->n_modules <= m->n_sites && m->from_ns <= m->to_ns);
+        }
+        for (int json = 0; json < 2; json++) {
+            struct buf text = BUF_INIT;
+            struct answer a;
+            answer_begin(&a, sink_to_buf(&text), json, &style, NULL);
+            memory_report(&a, &p);
+            must(answer_end(&a) == TARE_OK);
+            buf_release(&text);
+        }
+    }
+    memory_profile_release(&p);
+}
+
 static void walk_memory(struct trace *t)
 {
     struct walker w = {.t = t, .thread = UINT32_MAX};
     must(trace_memory(t, walk_record, &w, NULL) == TARE_OK);
+    walk_sums(t);
 }
 
 static void walk_parts(struct walker *w)

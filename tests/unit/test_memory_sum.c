@@ -48,7 +48,8 @@ static const struct memory_site *site(const struct memory_process *p, const char
 static void known_history(struct memory_making *m)
 {
     memory_join(m, m->at.trace, 0);
-    uint64_t main_ = memory_python(m, 0, "train.py", "main", 10), load = memory_python(m, main_, "data.py", "load", 20);
+    uint64_t main_ = memory_python(m, 0, "train.py", "main", 10),
+             load = memory_python(m, main_, "data.py", "load", 20);
     memory_text(m, (struct memory_record){.kind = MEMORY_MODULE, .v = {1, 0x1000, 0x9000, 0x1000}},
                 "abcd /lib/libtmp.so.1");
     uint64_t tmp = memory_native(m, main_, 0x1234, 1);
@@ -75,7 +76,8 @@ static void everything_is_exact(void **state)
     assert_true(p->peak.sum == 1500 && p->peak.variance == 0 && p->peak_ns - p->from_ns == 2 * MS);
     assert_true(p->at_end.sum == 1000 && p->allocated.sum == 2140 && p->allocations == 13);
     assert_true(p->churn.sum == 640 && p->churned == 10 && p->resident == 5000);
-    assert_true(p->lifetimes[3] == 10 && p->lifetimes[4] == 2 && p->lifetimes[0] == 0); /* .1 ms; 3 and 4 ms */
+    assert_true(p->lifetimes[3] == 10 && p->lifetimes[4] == 2 &&
+                p->lifetimes[0] == 0); /* .1 ms; 3 and 4 ms */
     assert_true(p->to_ns - p->from_ns == 30 * MS && p->moments[MEMORY_MOMENTS - 1] == 1000);
     assert_true(p->lost_records == 0 && p->unseen_frees == 0 && p->n_sites == 3);
 
@@ -105,10 +107,11 @@ static void mappings_are_ranges(void **state)
     uint64_t a = memory_python(m, 0, "a.py", "a", 1), b = memory_python(m, 0, "b.py", "b", 1);
     uint64_t t = memory_time(m, 1);
     memory_tell(m, MAP, t, 0x10000, 0x8000, a, MEMORY_MAP_ANONYMOUS);
-    memory_tell(m, UNMAP, t + 1, 0x12000, 0x1000);                    /* a hole */
-    memory_tell(m, MAP, t + 2, 0x11000, 0x3000, b, MEMORY_MAP_ANONYMOUS); /* over the hole and both its sides */
-    memory_tell(m, UNMAP, t + 3, 0xf000, 0x1800);                     /* half a page of the first piece */
-    memory_tell(m, UNMAP, t + 4, 0x17000, 0x9000);                    /* the end */
+    memory_tell(m, UNMAP, t + 1, 0x12000, 0x1000); /* a hole */
+    memory_tell(m, MAP, t + 2, 0x11000, 0x3000, b,
+                MEMORY_MAP_ANONYMOUS);             /* over the hole and both its sides */
+    memory_tell(m, UNMAP, t + 3, 0xf000, 0x1800);  /* half a page of the first piece */
+    memory_tell(m, UNMAP, t + 4, 0x17000, 0x9000); /* the end */
     memory_tell(m, MAP, t + 5, 0x90000, 0x1000, a, MEMORY_MAP_FILE);
     memory_tell(m, MAP, t + 6, 0xa0000, 0x1000, a, MEMORY_MAP_ANONYMOUS | MEMORY_MAP_ARENA);
     memory_tell(m, UNMAP, t + 7, UINT64_MAX - 5, 100);
@@ -174,7 +177,7 @@ static void samples_stand_for_more(void **state)
     memory_profile_release(&all);
 }
 
-/* What was thinned by known chances: the stated 95 % interval holds the truth about so often. The generator is fixed. */
+/* What was thinned by known chances: the stated 95 % interval holds the truth about so often. The seed is fixed. */
 static void the_interval_holds_the_truth(void **state)
 {
     (void)state;
@@ -204,8 +207,8 @@ static void what_was_lost_is_told(void **state)
 {
     struct memory_making *m = *state;
     memory_join(m, m->at.trace, 0);
-    memory_alloc(m, 1, 100, 50, 77);  /* a stack that is told nowhere */
-    memory_alloc(m, 2, 100, 70, 77);  /* its free was lost */
+    memory_alloc(m, 1, 100, 50, 77);                     /* a stack that is told nowhere */
+    memory_alloc(m, 2, 100, 70, 77);                     /* its free was lost */
     memory_tell(m, STACK, 5, 6, MEMORY_NATIVE, 0x10, 0); /* a circle */
     memory_tell(m, STACK, 6, 5, MEMORY_CUT, MEMORY_CUT_DEPTH, 0);
     memory_tell(m, STACK, 7, 0, MEMORY_PYTHON, 99, 0); /* of no function */
@@ -213,7 +216,8 @@ static void what_was_lost_is_told(void **state)
     memory_alloc(m, 4, 300, 10, 7);
     memory_tell(m, LOST, 3, 2, 1);
     memory_tell(m, LOST, 5, 2, 1);
-    memory_text(m, (struct memory_record){.kind = MEMORY_NOTE, .v = {MEMORY_NOTE_NO_NATIVE}}, "no unwind tables");
+    memory_text(m, (struct memory_record){.kind = MEMORY_NOTE, .v = {MEMORY_NOTE_NO_NATIVE}},
+                "no unwind tables");
     struct memory_profile all = sum_of(m);
     const struct memory_process *p = &all.processes[0];
     assert_true(p->lost_records == 5 && p->lost_stacks == 2 && p->lost_samples == 1 && p->unseen_frees == 1);
@@ -262,7 +266,8 @@ static void each_allocation_may_fail(void **state)
 {
     struct memory_making *m = *state;
     known_history(m);
-    for (uint64_t i = 0; i < 40; i++) memory_alloc(m, (40 + i) * MS, 0x1000 + i, MIB, 1); /* so much is judged */
+    for (uint64_t i = 0; i < 40; i++)
+        memory_alloc(m, (40 + i) * MS, 0x1000 + i, MIB, 1); /* so much is judged */
     memory_tell(m, MAP, memory_time(m, 90 * MS), 0x10000, 0x8000, 1, MEMORY_MAP_ANONYMOUS);
     memory_tell(m, UNMAP, memory_time(m, 91 * MS), 0x12000, 0x1000);
     memory_text(m, (struct memory_record){.kind = MEMORY_NOTE}, "a remark");

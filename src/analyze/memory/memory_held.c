@@ -16,8 +16,7 @@ tare_status memory_held_put(struct memory_held *h, uint64_t address, struct held
 {
     tare_status s = TARE_OK;
     size_t place = h->spare.n ? *vec_last(&h->spare) : h->blocks.n;
-    if (place == h->blocks.n)
-        s = vec_reserve(&h->blocks, place + 1, err);
+    if (place == h->blocks.n) s = vec_reserve(&h->blocks, place + 1, err);
     if (s == TARE_OK) s = vec_reserve(&h->spare, h->blocks.n + 1, err); /* so that taking cannot fail */
     if (s == TARE_OK) s = map_u64_put(&h->by_address, address, place, err);
     if (s != TARE_OK) return s;
@@ -68,9 +67,9 @@ tare_status memory_held_map(struct memory_held *h, struct held_range r, tare_err
     return r.start < r.end ? insert(h, first_after(h, r.start), r, err) : TARE_OK;
 }
 
-tare_status memory_held_unmap(struct memory_held *h, uint64_t start, uint64_t end, struct held_range *piece,
-                              bool *any, tare_error *err)
+tare_status memory_held_unmap(struct memory_held *h, struct held_range *piece, bool *any, tare_error *err)
 {
+    uint64_t start = piece->start, end = piece->end;
     size_t at = first_after(h, start);
     *any = false;
     if (at == h->ranges.n || h->ranges.items[at].start >= end) return TARE_OK;
@@ -78,7 +77,8 @@ tare_status memory_held_unmap(struct memory_held *h, uint64_t start, uint64_t en
     *piece = *r;
     if (piece->start < start) piece->start = start;
     if (piece->end > end) piece->end = end;
-    if (r->start < piece->start && r->end > piece->end) { /* a hole: what is behind it becomes a range of its own */
+    if (r->start < piece->start &&
+        r->end > piece->end) { /* a hole: what is behind it becomes a range of its own */
         rest.start = piece->end;
         tare_status s = insert(h, at + 1, rest, err);
         if (s != TARE_OK) return s;

@@ -19,7 +19,7 @@ struct held_range { /* [start, end) */
 struct memory_held {
     struct map_u64 by_address; /* -> place in `blocks` */
     VEC(struct held_block) blocks;
-    VEC(size_t) spare;              /* places in `blocks` that are free */
+    VEC(size_t) spare;             /* places in `blocks` that are free */
     VEC(struct held_range) ranges; /* sorted, disjoint */
 };
 
@@ -30,8 +30,8 @@ bool memory_held_take(struct memory_held *h, uint64_t address, struct held_block
 
 /* Nothing of it may be held. An empty one is nothing. */
 tare_status memory_held_map(struct memory_held *h, struct held_range r, tare_error *err);
-/* Some piece of [start, end) that is held, taken out; *any is false when there is none. Ask again until then. */
-tare_status memory_held_unmap(struct memory_held *h, uint64_t start, uint64_t end, struct held_range *piece,
-                              bool *any, tare_error *err);
+/* `piece` names a range; the first piece of it that is held is taken out and becomes `piece`. *any is false when there
+ * is none. Ask again until then. */
+tare_status memory_held_unmap(struct memory_held *h, struct held_range *piece, bool *any, tare_error *err);
 
 #endif

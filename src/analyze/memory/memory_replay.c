@@ -31,9 +31,10 @@ static struct memory_bytes weigh(uint64_t size, double p)
     return (struct memory_bytes){bytes / p, bytes * bytes * (1 - p) / (p * p)};
 }
 
+/* Rounding of what is added and taken away again does not go below 0. */
 static void add(struct memory_bytes *to, struct memory_bytes b, double sign)
 {
-    to->sum += sign * b.sum;
+    to->sum = fmax(0, to->sum + sign * b.sum);
     to->variance = fmax(0, to->variance + sign * b.variance);
 }
 
@@ -65,7 +66,8 @@ static void taken(struct memory_replay *r, size_t site, uint64_t size, double p)
     r->sum.noted++;
 }
 
-static void lived(struct memory_replay *r, struct memory_site *s, uint64_t ns, struct memory_bytes b, double p)
+static void lived(struct memory_replay *r, struct memory_site *s, uint64_t ns, struct memory_bytes b,
+                  double p)
 {
     size_t i = 0;
     for (uint64_t below = 1000; i < MEMORY_LIFETIMES - 1 && ns >= below; below *= 10) i++;
@@ -95,7 +97,8 @@ static tare_status allocated(struct memory_replay *r, const struct memory_record
     b = (struct held_block){.at_ns = w->ALLOC.at, .size = w->ALLOC.size};
     tare_status s = site_of(r, w->ALLOC.stack, &b.site, err);
     if (s != TARE_OK) return s;
-    if (memory_held_take(&r->held, w->ALLOC.address, &before)) { /* its free was lost: how long it lived is unknown */
+    if (memory_held_take(&r->held, w->ALLOC.address,
+                         &before)) { /* its free was lost: how long it lived is unknown */
         given(r, &before, chance(r, before.size), w->ALLOC.at, false);
         r->sum.unseen_frees += !r->again;
     }
@@ -115,11 +118,12 @@ static uint64_t end_of(uint64_t address, uint64_t size)
     return address + size < address ? UINT64_MAX : address + size;
 }
 
-static tare_status unmapped(struct memory_replay *r, uint64_t address, uint64_t size, uint64_t now, tare_error *err)
+static tare_status unmapped(struct memory_replay *r, uint64_t address, uint64_t size, uint64_t now,
+                            tare_error *err)
 {
-    struct held_range piece;
     for (bool any = true; any;) {
-        tare_status s = memory_held_unmap(&r->held, address, end_of(address, size), &piece, &any, err);
+        struct held_range piece = {.start = address, .end = end_of(address, size)};
+        tare_status s = memory_held_unmap(&r->held, &piece, &any, err);
         if (s != TARE_OK) return s;
         if (!any) break;
         struct held_block b = {piece.at_ns, piece.end - piece.start, piece.site};
@@ -131,7 +135,8 @@ static tare_status unmapped(struct memory_replay *r, uint64_t address, uint64_t 
 /* Pages of files are the kernel's to drop, and what lies in Python's arenas is told by ALLOC: neither counts. */
 static tare_status mapped(struct memory_replay *r, const struct memory_record *w, tare_error *err)
 {
-    struct held_range m = {.start = w->MAP.address, .end = end_of(w->MAP.address, w->MAP.size), .at_ns = w->MAP.at};
+    struct held_range m = {
+        .start = w->MAP.address, .end = end_of(w->MAP.address, w->MAP.size), .at_ns = w->MAP.at};
     tare_status s = unmapped(r, w->MAP.address, w->MAP.size, w->MAP.at, err); /* MAP_FIXED replaces */
     if (s != TARE_OK || w->MAP.what & (MEMORY_MAP_FILE | MEMORY_MAP_ARENA) || m.start == m.end) return s;
     s = site_of(r, w->MAP.stack, &m.site, err);
@@ -144,7 +149,8 @@ static tare_status mapped(struct memory_replay *r, const struct memory_record *w
 
 static uint64_t moment_ns(const struct memory_process *p, size_t i)
 {
-    return p->from_ns + (uint64_t)((double)(p->to_ns - p->from_ns) * (double)(i + 1) / MEMORY_MOMENTS);
+    uint64_t span = p->to_ns - p->from_ns;
+    return p->from_ns + span / MEMORY_MOMENTS * (i + 1) + span % MEMORY_MOMENTS * (i + 1) / MEMORY_MOMENTS;
 }
 
 double memory_moment(const struct memory_process *p, size_t i)

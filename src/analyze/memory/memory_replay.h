@@ -34,7 +34,7 @@ void memory_replay_release(struct memory_replay *r);
 tare_status memory_replay_record(struct memory_replay *r, const struct memory_record *what, tare_error *err);
 /* The first time is over; the same records are to come once more. */
 tare_status memory_replay_again(struct memory_replay *r, tare_error *err);
-void memory_replay_end(struct memory_replay *r); /* the second time is over */
+void memory_replay_end(struct memory_replay *r);                /* the second time is over */
 double memory_moment(const struct memory_process *p, size_t i); /* when: seconds of the trace */
 
 #endif

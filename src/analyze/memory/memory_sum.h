@@ -40,8 +40,8 @@ struct memory_site {
     const struct memory_frame_named *frame; /* the innermost; NULL: the stack was lost */
     struct memory_bytes at_peak, at_end, allocated, churn;
     double allocations, churned; /* how many; estimates as well */
-    bool judged;                 /* else it never held enough to be called growing, or the record is too short */
-    struct growth growth;        /* per second */
+    bool judged;          /* else it never held enough to be called growing, or the record is too short */
+    struct growth growth; /* per second */
 };
 
 struct memory_module { /* of innermost frames: a library, or a file of Python */
@@ -51,12 +51,12 @@ struct memory_module { /* of innermost frames: a library, or a file of Python */
 
 struct memory_process {
     uint32_t pid;
-    bool started;             /* how it recorded was told; else nothing was scaled up */
-    uint64_t every;           /* 0: every allocation */
+    bool started;   /* how it recorded was told; else nothing was scaled up */
+    uint64_t every; /* 0: every allocation */
     uint64_t from_ns, to_ns, peak_ns;
     struct memory_bytes peak, at_end, allocated, churn;
     double allocations, churned, lifetimes[MEMORY_LIFETIMES];
-    uint64_t noted;           /* allocations and mappings in the record */
+    uint64_t noted;                 /* allocations and mappings in the record */
     uint64_t resident, resident_ns; /* at the most, and when; 0: was not told */
     uint64_t lost_records, lost_stacks, lost_samples, unseen_frees;
     const char **notes;

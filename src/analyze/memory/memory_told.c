@@ -10,10 +10,12 @@ void memory_told_release(struct memory_told *t)
     vec_release(&t->records);
 }
 
-tare_status memory_told_add(struct memory_told *t, const struct memory_record *r, struct arena *a, tare_error *err)
+tare_status memory_told_add(struct memory_told *t, const struct memory_record *r, struct arena *a,
+                            tare_error *err)
 {
     struct memory_record kept = *r;
-    if (r->kind != MEMORY_NAME && r->kind != MEMORY_MODULE && r->kind != MEMORY_CODE && r->kind != MEMORY_STACK)
+    if (r->kind != MEMORY_NAME && r->kind != MEMORY_MODULE && r->kind != MEMORY_CODE &&
+        r->kind != MEMORY_STACK)
         return TARE_OK;
     kept.text = r->text_bytes ? arena_str_n(a, r->text, r->text_bytes) : "";
     if (!kept.text) return error_nomem(err, "the names of a trace");
@@ -54,7 +56,8 @@ static struct memory_frame_named named(const struct memory_told *t, const struct
         break;
     case MEMORY_SCOPE: f.name = name_of(t, r->STACK.where); break;
     case MEMORY_CUT:
-        f.name = r->STACK.where == MEMORY_CUT_DEPTH ? "more frames than are recorded" : "code without unwind tables";
+        f.name = r->STACK.where == MEMORY_CUT_DEPTH ? "more frames than are recorded"
+                                                    : "code without unwind tables";
         break;
     default: /* native, and what a newer agent may have */
         f.kind = MEMORY_NATIVE;
@@ -78,8 +81,8 @@ struct memory_frame_named *memory_told_frames(const struct memory_told *t, struc
     return all;
 }
 
-const struct memory_frame_named *memory_told_frame(const struct memory_told *t, const struct memory_frame_named *all,
-                                                   uint64_t stack)
+const struct memory_frame_named *memory_told_frame(const struct memory_told *t,
+                                                   const struct memory_frame_named *all, uint64_t stack)
 {
     const uint64_t *at = map_u64_find(&t->number[MEMORY_STACK], stack);
     return at && all ? &all[*at] : NULL;

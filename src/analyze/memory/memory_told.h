@@ -13,11 +13,12 @@ struct memory_told {
 };
 
 void memory_told_release(struct memory_told *t);
-tare_status memory_told_add(struct memory_told *t, const struct memory_record *r, struct arena *a, tare_error *err);
+tare_status memory_told_add(struct memory_told *t, const struct memory_record *r, struct arena *a,
+                            tare_error *err);
 /* All frames, once all is told; NULL where there is none, or no memory: the arena knows. */
 struct memory_frame_named *memory_told_frames(const struct memory_told *t, struct arena *a);
 /* The innermost frame of a stack; NULL: it was not told. */
-const struct memory_frame_named *memory_told_frame(const struct memory_told *t, const struct memory_frame_named *all,
-                                                   uint64_t stack);
+const struct memory_frame_named *memory_told_frame(const struct memory_told *t,
+                                                   const struct memory_frame_named *all, uint64_t stack);
 
 #endif

@@ -7,6 +7,7 @@
 #include "analyze/compare/compare_saved.h"
 #include "analyze/gpu/gpu_sum.h"
 #include "analyze/judge/launches.h"
+#include "analyze/memory/memory_sum.h"
 #include "analyze/watch/watched.h"
 #include "cli/command.h"
 #include "cli/html_out.h"
@@ -15,11 +16,12 @@
 #include "cli/kept.h"
 #include "cli/report/report_fetched.h"
 #include "report/gpu/gpu_report.h"
+#include "report/memory/memory_report.h"
 #include "report/trace/report.h"
 #include "report/run/run_report.h"
 
 struct report_args {
-    bool gross, flat, json, gpu, trace;
+    bool gross, flat, json, gpu, memory, trace;
     int sort, format;
     uint64_t depth, tid;
     double min_percent;
@@ -169,6 +171,31 @@ static int answer_gpu(struct cli *cli, struct trace *const *traces, size_t n, co
     return cli_stream_result(cli, s);
 }
 
+/* ---- the memory of a trace ---- */
+
+static int answer_memory(struct cli *cli, struct trace *t, const struct report_args *a)
+{
+    struct memory_profile p;
+    struct output out;
+    struct answer answer;
+    tare_status s = memory_sum(t, &p, &cli->error);
+    if (s == TARE_OK) s = output_open(cli, &out, a->output);
+    if (s == TARE_OK) {
+        answer_begin(&answer, out.stream.to, a->format == RUN_FORMAT_json, &out.stream.style, &cli->error);
+        memory_report(&answer, &p);
+        out.stream.status = answer_end(&answer);
+        s = output_close(cli, &out);
+    }
+    memory_profile_release(&p);
+    return cli_stream_result(cli, s);
+}
+
+static int answer_of(struct cli *cli, struct trace *const *traces, size_t n, const struct report_args *a)
+{
+    if (a->memory) return answer_memory(cli, traces[0], a);
+    return a->gpu || n > 1 ? answer_gpu(cli, traces, n, a) : answer_trace(cli, traces[0], a);
+}
+
 /* Several traces are those of the ranks of a job: what joins them is what their GPUs did. */
 static int report_trace(struct cli *cli, int argc, char **argv, const struct report_args *a)
 {
@@ -182,13 +209,14 @@ static int report_trace(struct cli *cli, int argc, char **argv, const struct rep
         return cli_usage_error(
             cli, "several traces are joined by what their GPUs did; options about the call tree are "
                  "for one trace");
+    if (argc > 1 && a->memory) return cli_usage_error(cli, "--memory is for one trace");
     struct trace **all = mem_new((size_t)argc, sizeof *all);
     if (!all) {
         error_nomem(&cli->error, "%d traces", argc);
         return cli_fail(cli);
     }
     for (; n < (size_t)argc && !rc; n += !rc) rc = input_trace(cli, argv[n], &all[n]);
-    if (!rc) rc = a->gpu || n > 1 ? answer_gpu(cli, all, n, a) : answer_trace(cli, all[0], a);
+    if (!rc) rc = answer_of(cli, all, n, a);
     while (n) trace_close(all[--n]);
     mem_free(all);
     return rc;
@@ -378,6 +406,9 @@ int cmd_report(struct cli *cli, int argc, char **argv)
         OPT_FLAG(0, "gpu", &a.gpu, "what GPUs did: busy and idle by cause, kernels, copies, calls, ranges",
                  .only_for = TRACE, .not_with = "gross flat sort depth min-share thread",
                  .hint = "these are about the call tree"),
+        OPT_FLAG(0, "memory", &a.memory, "who held memory at the peak, what grows, what is freed at once, by site",
+                 .only_for = TRACE, .not_with = "gpu gross flat sort depth min-share thread",
+                 .hint = "memory is an answer of its own"),
         OPT_FLAG(0, "gross", &a.gross, "times as read, with the cost of tare still in them",
                  .only_for = TRACE | PAGE),
         OPT_FLAG(0, "flat", &a.flat, "one row per scope over all paths; recursion is counted once",
