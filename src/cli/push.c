@@ -116,7 +116,7 @@ static tare_status send_file(struct cli *cli, struct store *to, const char *path
     }
     if (s != TARE_OK) return s;
     unlink(path);
-    ++*(added ? &r->sent : &r->there);
+    if (!str_ends_with(path, ".trace")) ++*(added ? &r->sent : &r->there);
     return TARE_OK;
 }
 
@@ -148,8 +148,9 @@ struct pushing {
 static void send_named(struct pushing *p, const char *name)
 {
     char path[4096];
+    bool document = !str_ends_with(name, ".trace"); /* they are what is counted: a trace goes with its own */
     if (!p->wish->any_token && !is_of_token(name)) {
-        p->r->others++;
+        p->r->others += document;
         return;
     }
     bool late = p->until_ns && instant_now().ns > p->until_ns;
@@ -158,7 +159,7 @@ static void send_named(struct pushing *p, const char *name)
         p->r->status = send_file(p->cli, p->to, path, p->r, &p->cli->error);
         if (p->r->status == TARE_OK) return;
     }
-    p->r->waits++;
+    p->r->waits += document;
 }
 
 void push_waiting(struct cli *cli, const struct history_args *a, struct store *to, const struct push_wish *w,

@@ -116,7 +116,7 @@ class Here:
 
     def waiting(self):
         unsent = self.folder / "tare-results" / "unsent"
-        return sorted(p for p in unsent.rglob("*") if p.is_file())
+        return sorted(p for p in unsent.rglob("*") if p.is_file() and p.suffix != ".trace")  # a note of where a trace lies
 
 
 @pytest.fixture

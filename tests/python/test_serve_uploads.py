@@ -187,11 +187,13 @@ def test_a_trace_waits_while_the_server_is_away(here, start):
     here.use(server, token)
     server.stop()
     traced(here, "-o", "r.json", "--trace", "r.tare")
-    assert [p.suffix for p in here.waiting()] == [".json", ".trace"]
+    notes = here.folder / "tare-results" / "unsent"
+    assert len(here.waiting()) == 1 and len(list(notes.rglob("*.trace"))) == 1
     server = start("--port", port, data=server.data)
     here.run("push")
     run = json.loads((here.folder / "r.json").read_text())["id"]
-    assert here.waiting() == [] and listed(server, server.token("read"), run) == ["r.tare"]
+    assert here.waiting() == list(notes.rglob("*.trace")) == []
+    assert listed(server, server.token("read"), run) == ["r.tare"]
 
 
 def test_a_flame_graph_of_what_was_sent(server, run, root):
