@@ -178,6 +178,19 @@ static void peak_now(struct memory_replay *r, uint64_t at)
     r->peak_event = r->events;
 }
 
+static uint64_t apart(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : b - a;
+}
+
+/* Readings are about a second apart: the greatest of them may be of long before the peak, so the nearest is kept. */
+static void resident_now(struct memory_process *p, uint64_t resident, uint64_t at)
+{
+    if (p->resident && apart(p->resident_ns, p->peak_ns) <= apart(at, p->peak_ns)) return;
+    p->resident = resident;
+    p->resident_ns = at;
+}
+
 static tare_status happened(struct memory_replay *r, const struct memory_record *w, tare_error *err)
 {
     uint64_t at = w->v[0];
@@ -190,10 +203,7 @@ static tare_status happened(struct memory_replay *r, const struct memory_record 
     if (w->kind == MEMORY_FREE) freed(r, w);
     if (w->kind == MEMORY_MAP) s = mapped(r, w, err);
     if (w->kind == MEMORY_UNMAP) s = unmapped(r, w->UNMAP.address, w->UNMAP.size, at, err);
-    if (w->kind == MEMORY_HEAP && w->HEAP.resident > r->sum.resident) {
-        r->sum.resident = w->HEAP.resident;
-        r->sum.resident_ns = at;
-    }
+    if (w->kind == MEMORY_HEAP && r->again) resident_now(&r->sum, w->HEAP.resident, at);
     peak_now(r, at);
     return s;
 }

@@ -176,6 +176,13 @@ static tare_status finish(struct memory_replay *r, const struct trace *t, tare_e
     return TARE_OK;
 }
 
+static int by_process_peak(const void *a, const void *b)
+{
+    const struct memory_process *x = a, *y = b;
+    int c = more(x->peak.sum, y->peak.sum);
+    return c ? c : (x->pid > y->pid) - (x->pid < y->pid);
+}
+
 tare_status memory_sum(struct trace *t, struct memory_profile *out, tare_error *err)
 {
     struct summing x = {.arena = &out->arena, .err = err};
@@ -189,6 +196,7 @@ tare_status memory_sum(struct trace *t, struct memory_profile *out, tare_error *
         s = finish(&x.all.items[i], t, err);
         out->processes[out->n++] = x.all.items[i].sum;
     }
+    if (out->n > 1) qsort(out->processes, out->n, sizeof *out->processes, by_process_peak);
     for (size_t i = 0; i < x.all.n; i++) memory_replay_release(&x.all.items[i]);
     vec_release(&x.all);
     return s;

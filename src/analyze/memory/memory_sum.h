@@ -57,7 +57,7 @@ struct memory_process {
     struct memory_bytes peak, at_end, allocated, churn;
     double allocations, churned, lifetimes[MEMORY_LIFETIMES];
     uint64_t noted;                 /* allocations and mappings in the record */
-    uint64_t resident, resident_ns; /* at the most, and when; 0: was not told */
+    uint64_t resident, resident_ns; /* read nearest to the peak, and when; 0: was not told */
     uint64_t lost_records, lost_stacks, lost_samples, unseen_frees;
     const char **notes;
     size_t n_notes;
@@ -70,7 +70,7 @@ struct memory_process {
 
 struct memory_profile {
     struct arena arena;
-    struct memory_process *processes;
+    struct memory_process *processes; /* the highest peak first */
     size_t n;
 };
 

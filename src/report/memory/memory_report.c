@@ -12,6 +12,7 @@
 #include "report/text.h"
 
 enum { ROWS_SHOWN = 20, CALLERS_SHOWN = 3, NAME_SHOWN = 60 };
+#define SMALL_PROCESS 0.02 /* of the peak of the largest */
 
 /* ---- words ---- */
 
@@ -148,13 +149,26 @@ static void say_sums(struct answer *a, const struct memory_process *p)
     add_count(&b, p->churned, "allocation", "allocations");
     buf_printf(&b, " freed within %s", show_time((double)MEMORY_CHURN_NS).s);
     line(a, "churn", &b);
-    b = (struct buf)BUF_INIT;
-    if (p->resident) {
-        answer_uint(a, "resident_peak_bytes", p->resident, NULL);
+}
+
+/* What was read too long before or after the peak says nothing of it. */
+static void say_resident(struct answer *a, const struct memory_process *p)
+{
+    struct buf b = BUF_INIT;
+    bool before = p->resident_ns < p->peak_ns;
+    uint64_t apart = before ? p->peak_ns - p->resident_ns : p->resident_ns - p->peak_ns;
+    const char *when = before ? "before" : "after";
+    if (p->resident && apart <= (p->to_ns - p->from_ns) / 10) {
+        answer_uint(a, "resident_bytes", p->resident, NULL);
         fmt_bytes(&b, (double)p->resident);
-        buf_add_str(&b, " at the most, as the kernel counts it");
+        buf_printf(&b, " as the kernel counts it, read %s %s the peak", show_time((double)apart).s, when);
     } else {
-        answer_null(a, "resident_peak_bytes", NULL);
+        answer_null(a, "resident_bytes", NULL);
+        buf_add_str(&b, "unknown at the peak: ");
+        if (p->resident)
+            buf_printf(&b, "it was read %s %s it", show_time((double)apart).s, when);
+        else
+            buf_add_str(&b, "it was never read");
     }
     line(a, "resident", &b);
 }
@@ -268,6 +282,13 @@ static void say_row(struct answer *a, const struct question *q, const struct mem
     add_site(answer_text(a), s);
 }
 
+/* A thousandth of the whole and more; of what grows, everything. */
+static bool is_worth_a_row(const struct question *q, const struct memory_process *p,
+                           const struct memory_site *s)
+{
+    return !q->whole || q->rank(s) >= q->whole(p).sum / 1000;
+}
+
 static void say_table(struct answer *a, const struct question *q, const struct memory_process *p)
 {
     struct table_column columns[] = {
@@ -278,9 +299,9 @@ static void say_table(struct answer *a, const struct question *q, const struct m
     if (!s) return;
     say_heading(a, q->heading);
     answer_table(a, NULL, columns, sizeof columns / sizeof *columns);
-    for (; s && n < ROWS_SHOWN; n++, s = next_of(q, p, s)) say_row(a, q, p, s);
+    for (; s && n < ROWS_SHOWN && (n == 0 || is_worth_a_row(q, p, s)); n++, s = next_of(q, p, s)) say_row(a, q, p, s);
     answer_table_end(a);
-    if (s) answer_say(a, "the %d largest (--json has all)\n", ROWS_SHOWN);
+    if (s) answer_say(a, "the %zu largest (--json has all)\n", n);
 }
 
 /* ---- lists for programs ---- */
@@ -383,30 +404,44 @@ static void say_modules(struct answer *a, const struct memory_process *p)
     answer_table_end(a);
 }
 
-void memory_report(struct answer *a, const struct memory_profile *all)
+/* ---- processes ---- */
+
+static void say_process(struct answer *a, const struct memory_process *p)
 {
     char heading[60];
+    snprintf(heading, sizeof heading, "memory of process %" PRIu32 "\n", p->pid);
+    answer_section(a, NULL, heading);
+    say_mode(a, p);
+    say_sums(a, p);
+    say_resident(a, p);
+    say_lost(a, p);
+    if (a->as_json) {
+        put_times(a, p);
+        put_sites(a, p);
+    } else {
+        say_table(a, &at_peak, p);
+        say_table(a, &growing, p);
+        say_table(a, &churned, p);
+    }
+    say_modules(a, p);
+    answer_object_end(a);
+    stream_poll(&a->stream);
+}
+
+/* A shell and its helpers are many processes that hold next to nothing: for people, one line for all of them. */
+void memory_report(struct answer *a, const struct memory_profile *all)
+{
+    size_t shown = all->n;
+    if (!a->as_json)
+        while (shown > 1 && all->processes[shown - 1].peak.sum < all->processes[0].peak.sum * SMALL_PROCESS) shown--;
     answer_str(a, "schema", "tare.memory/1", NULL);
     answer_uint(a, "churn_within_ns", MEMORY_CHURN_NS, NULL);
     answer_list(a, "processes");
-    for (size_t i = 0; i < all->n; i++) {
-        const struct memory_process *p = &all->processes[i];
-        snprintf(heading, sizeof heading, "memory of process %" PRIu32 "\n", p->pid);
-        answer_section(a, NULL, heading);
-        say_mode(a, p);
-        say_sums(a, p);
-        say_lost(a, p);
-        if (a->as_json) {
-            put_times(a, p);
-            put_sites(a, p);
-        } else {
-            say_table(a, &at_peak, p);
-            say_table(a, &growing, p);
-            say_table(a, &churned, p);
-        }
-        say_modules(a, p);
-        answer_object_end(a);
-        stream_poll(&a->stream);
-    }
+    for (size_t i = 0; i < shown; i++) say_process(a, &all->processes[i]);
     answer_list_end(a);
+    if (shown == all->n) return;
+    answer_say(a, "\n");
+    fmt_counted(answer_text(a), all->n - shown, "process more", "processes more");
+    answer_say(a, ", each below %s at its peak (--json has all)\n",
+               show_bytes(all->processes[0].peak.sum * SMALL_PROCESS).s);
 }

@@ -5,8 +5,8 @@ tare report --memory --json -o memory.json "$history"
 python3 - <<'PY'
 import json
 d = json.load(open("memory.json"))
-assert d["schema"] == "tare.memory/1" and [p["pid"] for p in d["processes"]] == [4242, 4243]
-whole, sampled = d["processes"]
+assert d["schema"] == "tare.memory/1" and [p["pid"] for p in d["processes"]] == [4243, 4242]
+sampled, whole = d["processes"]
 assert whole["peak"] == {"bytes": 16908288, "lo": 16908288, "hi": 16908288} and whole["peak_ns"] == 1970000000
 assert sum(s["at_peak"]["bytes"] for s in whole["sites"]) == whole["peak"]["bytes"]
 assert sum(m["at_end"]["bytes"] for m in whole["modules"]) == whole["at_end"]["bytes"] == whole["held_over_time"][-1]
