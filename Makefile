@@ -58,7 +58,7 @@ NO_UNDEFINED := $(if $(filter release debug,$(FLAVOR)),-Wl$(comma)-z$(comma)defs
 # ---- what is built of what -----------------------------------------------------------------------
 # The library: core and the recording half of trace, libc alone.
 LIB_CORE  := error mem clock crc
-LIB_TRACE := session live thread scope site weigh pack fold drain archive archive_session process env
+LIB_TRACE := session live thread scope site weigh pack fold drain archive archive_session process reserve env
 LIB_SRC   := $(LIB_CORE:%=src/core/%.c) $(LIB_TRACE:%=src/trace/%.c)
 CLI_SRC   := $(wildcard src/*/*.c src/*/*/*.c)
 TEST_SRC  := $(wildcard tests/unit/test_*.c)
@@ -74,7 +74,7 @@ GPU_USES  := $(patsubst %,$(O)/obj/src/%.o,$(LIB_CORE:%=core/%) core/buf core/ma
              trace/archive trace/fold trace/pack trace/process)
 # The library that is put in front of programs to see their allocations: libc alone, likewise.
 AGENT_OBJ  := $(patsubst %.c,$(O)/obj/%.o,$(wildcard agent/*.c))
-AGENT_USES := $(patsubst %,$(O)/obj/src/%.o,$(LIB_CORE:%=core/%) trace/memory_pack trace/archive trace/fold trace/pack trace/process)
+AGENT_USES := $(patsubst %,$(O)/obj/src/%.o,$(LIB_CORE:%=core/%) trace/memory_pack trace/archive trace/fold trace/pack trace/process trace/reserve)
 # A hook finds its caller by its own frame.
 $(AGENT_OBJ): CFLAGS += -fno-omit-frame-pointer -fno-optimize-sibling-calls -ftls-model=initial-exec
 # llhttp, the HTTP parser: the system's, or the pinned source that `make deps` fetched; without it `tare serve` says so.

@@ -2,7 +2,6 @@
  * slots.c - records on their way: packed straight into the mapped live file, which the kernel keeps when the
  * program is killed, and from there to the archive when a slot is full. A slot is taken for one event at a time,
  * never waited for: if another thread has it, the next one is taken. The thread that fills a slot writes it out. */
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 
 #include "agent/agent.h"
 #include "trace/recorder.h"
+#include "trace/reserve.h"
 
 enum { LOCK_TRIES_MS = 50, TAKE_ROUNDS = 200, END_ROUNDS = 100 };
 #define PAIR_TICKS (UINT64_C(1) << 28) /* about 100 ms */
@@ -38,21 +38,6 @@ bool archive_put(enum chunk_type type, uint64_t process, const void *payload, si
 }
 
 /* ---- the live file ---- */
-
-static bool reserve(int fd, size_t bytes)
-{
-    static const char zeros[4096];
-    struct quiet q;
-    process_quiet(&q);
-    bool ok = fallocate(fd, 0, 0, (off_t)bytes) == 0;
-    if (!ok && (errno == EOPNOTSUPP || errno == ENOSYS)) {
-        ok = true;
-        for (size_t at = 0; ok && at < bytes; at += sizeof zeros)
-            ok = pwrite(fd, zeros, sizeof zeros, (off_t)at) == (ssize_t)sizeof zeros;
-    }
-    process_unquiet(&q);
-    return ok;
-}
 
 static void begin_slot(struct slot *s)
 {
@@ -99,7 +84,8 @@ bool slots_open(const struct process_info *p, const char run_id[32])
     agent->live_bytes = LIVE_HEADER_BYTES + (size_t)SLOTS * SLOT_BYTES;
     int fd = open(agent->live_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) return false;
-    void *map = reserve(fd, agent->live_bytes)
+    reserve_in_place(fd);
+    void *map = reserve_disk(fd, 0, agent->live_bytes) == 0
                     ? mmap(NULL, agent->live_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
                     : MAP_FAILED;
     close(fd);

@@ -5,12 +5,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -18,6 +16,7 @@
 #include <unistd.h>
 
 #include "trace/recorder.h"
+#include "trace/reserve.h"
 
 enum { FIRST_BYTES = 128 << 10, STEP_MAX = 16 << 20 };
 
@@ -59,44 +58,7 @@ static void guard_pages(void)
     sigaction(SIGBUS, &guard, NULL);
 }
 
-/* btrfs and bcachefs write each page to a new place: what fallocate reserved does not help there, unless the file,
- * while it is empty, is told to stay where it is. Elsewhere the flag is refused, and not needed. */
-static void stay_in_place(int fd)
-{
-    int flags = 0;
-    if (ioctl(fd, FS_IOC_GETFLAGS, &flags) < 0) return;
-    flags |= FS_NOCOW_FL;
-    (void)ioctl(fd, FS_IOC_SETFLAGS, &flags);
-}
-
 /* ---- the file ---- */
-
-/* fallocate where the file system has it; elsewhere write zeros, which reserves as well. */
-static int reserve_loudly(int fd, uint64_t from, uint64_t bytes)
-{
-    while (fallocate(fd, 0, (off_t)from, (off_t)bytes) < 0) {
-        if (errno == EINTR) continue;
-        if (errno != EOPNOTSUPP && errno != ENOSYS) return -1;
-        static const char zeros[4096];
-        for (uint64_t done = 0; done < bytes;) {
-            size_t n = bytes - done < sizeof zeros ? (size_t)(bytes - done) : sizeof zeros;
-            ssize_t w = pwrite(fd, zeros, n, (off_t)(from + done));
-            if (w <= 0) return -1;
-            done += (uint64_t)w;
-        }
-        return 0;
-    }
-    return 0;
-}
-
-static int reserve(int fd, uint64_t from, uint64_t bytes)
-{
-    struct quiet q;
-    process_quiet(&q);
-    int r = reserve_loudly(fd, from, bytes);
-    process_unquiet(&q);
-    return r;
-}
 
 /* Of a limited address space we take a sixteenth: the rest is the program's. */
 static uint64_t fair_room(uint64_t room)
@@ -164,8 +126,8 @@ tare_status live_open(struct live *l, const char *path, uint64_t room, tare_erro
     if (fd >= 0) fd = process_fd(fd);
     if (fd < 0) return error_errno(err, "%s: cannot create the live trace", path);
     tare_status s;
-    stay_in_place(fd);
-    if (!own_file_take(&fresh.file, fd) || reserve(fd, 0, FIRST_BYTES) < 0) {
+    reserve_in_place(fd);
+    if (!own_file_take(&fresh.file, fd) || reserve_disk(fd, 0, FIRST_BYTES) < 0) {
         s = error_errno(err, "%s: cannot reserve %d KiB of disk", path, FIRST_BYTES >> 10);
         goto fail;
     }
@@ -190,7 +152,7 @@ static bool back(struct live *l, uint64_t end)
         if (mremap(l->base, l->mapped, end, 0) == MAP_FAILED) return false;
         __atomic_store_n(&l->mapped, end, __ATOMIC_RELAXED);
     }
-    if (reserve(l->file.fd, l->backed, end - l->backed) < 0) return false;
+    if (reserve_disk(l->file.fd, l->backed, end - l->backed) < 0) return false;
     __atomic_store_n(&l->backed, end, __ATOMIC_RELEASE);
     return true;
 }
