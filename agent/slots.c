@@ -73,8 +73,9 @@ static void lay_out(const struct process_info *p, const char run_id[32])
     h->minor = TRACE_MINOR;
     h->header_bytes = sizeof *h;
     h->used = agent->live_bytes;
-    __atomic_thread_fence(__ATOMIC_RELEASE);
-    memcpy(h->magic, LIVE_MAGIC, sizeof h->magic);
+    uint64_t magic; /* last: it says that the rest is there */
+    memcpy(&magic, LIVE_MAGIC, sizeof magic);
+    __atomic_store_n((uint64_t *)(void *)h->magic, magic, __ATOMIC_RELEASE);
     agent->next_pair = h->pairs[0].ticks + PAIR_TICKS;
 }
 

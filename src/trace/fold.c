@@ -236,12 +236,13 @@ static bool fold_events(struct fold *f, const struct extent *x)
 
 /* ---- memory ---- */
 
-/* The payload as it stands, head and all, up to what is published; copied, as the program may be writing to it. If
- * `seq` is the same afterwards, the copy is of one life of the extent. */
+/* The payload as it stands, head and all, up to what is published; copied, as the program may be writing to it, with
+ * loads that the last look at `seq` stays behind: if it is the same, the copy is of one life of the extent. */
 static bool fold_memory(struct fold *f, const struct extent *x)
 {
     uint64_t seq = __atomic_load_n(&x->seq, __ATOMIC_ACQUIRE);
     uint64_t used = __atomic_load_n(&x->spare[0], __ATOMIC_ACQUIRE);
+    const uint8_t *from = (const uint8_t *)(x + 1);
     struct enc e;
     if (!seq || !used) return true; /* not used yet, or its records are archived */
     if (used > x->bytes - sizeof *x) {
@@ -249,8 +250,10 @@ static bool fold_memory(struct fold *f, const struct extent *x)
         return true;
     }
     fold_begin(f, &e);
-    enc_bytes(&e, x + 1, (size_t)used);
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    for (uint64_t i = 0; i < used && !e.full; i++) {
+        uint8_t byte = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
+        enc_bytes(&e, &byte, 1);
+    }
     if (__atomic_load_n(&x->seq, __ATOMIC_RELAXED) != seq) return true;
     return fold_send(f, &e, CHUNK_MEMORY);
 }

@@ -293,7 +293,7 @@ static void unknown_chunks_are_skipped_and_counted(void **state)
     struct parts p;
     small_trace(&p);
     made_chunk(p.m, 200, MADE_UID, "from the future", 15);
-    made_chunk(p.m, CHUNK_GPU + 1, MADE_UID, "", 0);
+    made_chunk(p.m, CHUNK_MEMORY + 1, MADE_UID, "", 0);
     struct summary s = read_bytes(p.m->bytes, p.m->n);
     assert_whole(&s);
     assert_int_equal(s.loss.unknown_chunks, 2);
