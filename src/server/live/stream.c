@@ -258,19 +258,21 @@ static void forget_viewer(struct streams *l, struct viewer *v)
     mem_free(v);
 }
 
+/* Once x is the watching thread's, it may be finished as soon as the lock is open: it is not looked at again. */
 static void more(struct exchange *x, bool held)
 {
     struct viewer *v = x->work;
     struct streams *l = v->streams;
     pthread_mutex_lock(&l->lock);
+    bool ends = held && l->stop;
     if (!held)
         forget_viewer(l, v);
-    else if (!l->stop)
-        v->ours = true;
-    else
+    else if (ends)
         x->last = true;
+    else
+        v->ours = true;
     pthread_mutex_unlock(&l->lock);
-    if (held && x->last) exchange_finish(x);
+    if (ends) exchange_finish(x);
 }
 
 static void find_host(struct server *s, struct store *st, struct exchange *x)
