@@ -9,7 +9,8 @@
 /* Of a file that is still empty. */
 void reserve_in_place(int fd);
 
-/* 0, or -1: there is no room (errno says why). Signals of limits that are reached on the way stay away from the program. */
+/* 0, or -1: there is no room, and errno says why. Signals of limits that are reached on the way are kept from the
+ * program. */
 int reserve_disk(int fd, uint64_t from, uint64_t bytes);
 
 #endif
