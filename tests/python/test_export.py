@@ -389,7 +389,7 @@ def test_samples_are_counters(tare, tmp_path):
     """What probes saw of a program, in both timelines: the same curves, on the same axis. It was refused for want of events."""
     trace = tmp_path / "run.tare"
     tare("run", "-q", "--no-save", "-p", "process", "--interval", "20ms", "--no-default-alerts", "--alert",
-         "process.memory.rss>1KB", "--trace", trace, "--", "sleep", "0.3")  # fmt: skip
+         "process.memory.rss>1KB", "--trace", trace, "--", "sleep", "1.5")  # fmt: skip
     events = strict(export(tare, trace, "chrome"))["traceEvents"]
     curves = {}
     for e in events:

@@ -156,7 +156,7 @@ static tare_status list_modules(struct memory_replay *r, tare_error *err)
         sum_into(&m->allocated, site->allocated);
     }
     map_str_release(&places);
-    if (p->n_modules > 1) qsort(p->modules, p->n_modules, sizeof *p->modules, by_module_peak);
+    if (p->modules) qsort(p->modules, p->n_modules, sizeof *p->modules, by_module_peak);
     return s;
 }
 
