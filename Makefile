@@ -58,7 +58,7 @@ NO_UNDEFINED := $(if $(filter release debug,$(FLAVOR)),-Wl$(comma)-z$(comma)defs
 # ---- what is built of what -----------------------------------------------------------------------
 # The library: core and the recording half of trace, libc alone.
 LIB_CORE  := error mem clock crc
-LIB_TRACE := session live thread scope site weigh pack fold drain archive archive_session process reserve env
+LIB_TRACE := session live thread scope site weigh pack fold drain archive archive_session process reserve pages env
 LIB_SRC   := $(LIB_CORE:%=src/core/%.c) $(LIB_TRACE:%=src/trace/%.c)
 CLI_SRC   := $(wildcard src/*/*.c src/*/*/*.c)
 TEST_SRC  := $(wildcard tests/unit/test_*.c)
@@ -74,7 +74,7 @@ GPU_USES  := $(patsubst %,$(O)/obj/src/%.o,$(LIB_CORE:%=core/%) core/buf core/ma
              trace/archive trace/fold trace/pack trace/process)
 # The library that is put in front of programs to see their allocations: libc alone, likewise.
 AGENT_OBJ  := $(patsubst %.c,$(O)/obj/%.o,$(wildcard agent/*.c))
-AGENT_USES := $(patsubst %,$(O)/obj/src/%.o,$(LIB_CORE:%=core/%) trace/memory_pack trace/archive trace/fold trace/pack trace/process trace/reserve)
+AGENT_USES := $(patsubst %,$(O)/obj/src/%.o,$(LIB_CORE:%=core/%) trace/memory_pack trace/archive trace/fold trace/pack trace/process trace/reserve trace/pages)
 # A hook finds its caller by its own frame.
 $(AGENT_OBJ): CFLAGS += -fno-omit-frame-pointer -fno-optimize-sibling-calls -ftls-model=initial-exec
 # llhttp, the HTTP parser: the system's, or the pinned source that `make deps` fetched; without it `tare serve` says so.
@@ -102,6 +102,8 @@ LOADED    := libcurl
 # Only its header, where there is one: loaded by `tare serve --db`, which says so where it was built without.
 LIBPQ     := $(shell $(PKG_CONFIG) --exists libpq 2>/dev/null && $(PKG_CONFIG) --cflags libpq)
 LIBPQ     := $(LIBPQ:-I%=-isystem %)
+# Only its headers, where there are some: loaded where names of native functions are looked up.
+LIBDW     := $(shell $(PKG_CONFIG) --exists libdw 2>/dev/null && echo libdw)
 # Only where there is one: https of `tare serve` and of `tare push`, which say so where they were built without.
 LIBSSL    := $(shell $(PKG_CONFIG) --exists libssl 2>/dev/null && echo libssl)
 PKG_FLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) $(LOADED) 2>/dev/null)
@@ -125,6 +127,7 @@ parts:
 	with libcurl 'web hooks'; \
 	with cmocka 'unit tests'; \
 	printf '  %s\n' '$(if $(LIBPQ),with    libpq: PostgreSQL for tare serve,without libpq: no PostgreSQL for tare serve (make deps))'; \
+	printf '  %s\n' '$(if $(LIBDW),with    libdw: names of native functions,without libdw: no names of native functions (make deps))'; \
 	printf '  %s\n' '$(if $(LIBSSL),with    libssl: https,without libssl: no https (make deps))'; \
 	printf '  %s\n' '$(if $(LLHTTP),with    llhttp: tare serve,without llhttp: no tare serve (make deps))'; \
 	tool $(CLANG) 'make fuzz'; tool $(CLANG_TIDY) 'make tidy'; tool npm 'report page (--html)'
@@ -176,6 +179,12 @@ $(O)/obj/libssl: FORCE
 $(O)/obj/src/tls/tls.o: $(O)/obj/libssl
 $(O)/obj/src/tls/tls.o build/tidy/src/tls/tls.ok: CPPFLAGS += $(LIBSSL:libssl=-DWITH_TLS)
 
+$(O)/obj/libdw: FORCE
+	@mkdir -p $(@D)
+	@echo '$(LIBDW)' | cmp -s - $@ || echo '$(LIBDW)' >$@
+$(O)/obj/src/symbol/symbol_read.o: $(O)/obj/libdw
+$(O)/obj/src/symbol/symbol_read.o build/tidy/src/symbol/symbol_read.ok: CPPFLAGS += $(LIBDW:libdw=-DWITH_LIBDW)
+
 $(O)/obj/src/http/http_parse.o: $(O)/obj/llhttp
 $(O)/obj/src/http/http_parse.o build/tidy/src/http/http_parse.ok: CPPFLAGS += $(if $(LLHTTP),-DWITH_LLHTTP -isystem $(LLHTTP_DIR))
 
@@ -185,10 +194,12 @@ $(COMMIT_OBJ): $(O)/obj/commit
 $(COMMIT_OBJ): COMMIT_FLAG = -DTARE_COMMIT='"$(COMMIT)"'
 $(O)/obj/src/probe/gpu_record.o: $(O)/obj/libdir
 $(O)/obj/src/probe/gpu_record.o: COMMIT_FLAG = -DTARE_LIBDIR='"$(LIBDIR_FROM_BIN)"'
-# The words of `python -m tare`, which the command knows by name only: the table of the package is the one list.
-PYTHON_TABLE := python/tare/__main__.py
-$(O)/obj/src/cli/cli.o: $(PYTHON_TABLE)
-$(O)/obj/src/cli/cli.o: COMMIT_FLAG = -DPYTHON_WORDS='$(shell grep -o '^    "[a-z-]*":' $(PYTHON_TABLE) | tr : ,)'
+# The words of `python -m tare` and their help: the table of the package is the one list.
+$(O)/obj/python_words.inc: python/tare/__main__.py
+	@mkdir -p $(@D)
+	$(Q)sed -n 's/^    \("[a-z-]*"\): ("[^"]*", \("[^"]*"\)),$$/{\1, \2},/p' $< >$@
+$(O)/obj/src/cli/cmd_python.o: $(O)/obj/python_words.inc
+$(O)/obj/src/cli/cmd_python.o: COMMIT_FLAG = -DPYTHON_WORDS='"$(O)/obj/python_words.inc"'
 
 # ---- the report page -----------------------------------------------------------------------------
 # One HTML file out of web/, compressed into the binary. Without node, or where its packages cannot be installed, nothing
@@ -307,11 +318,11 @@ deps: ## install what building and testing needs (idempotent; root or sudo)
 
 test: ## everything CI runs; S="unit cli" only these suites
 	@tools/deps --quiet
-	@tools/run-tests $(if $(ONCE),--once) $(S)
+	@tools/run-tests $(if $(ONCE),--once) $(if $(SLOWEST),--slowest) $(S)
 
 test-all: ## the same and the slow ones: fuzzing, valgrind, clang
 	@tools/deps --quiet
-	@tools/run-tests --all $(if $(ONCE),--once) $(S)
+	@tools/run-tests --all $(if $(ONCE),--once) $(if $(SLOWEST),--slowest) $(S)
 
 soak: all ## hours: hundreds of kills, 100 rounds of tsan, 20 minutes of fuzzing a parser (SOAK_KILLS, SOAK_ROUNDS, SOAK_SECONDS, SOAK_BATCHES)
 	@SOAK_KILLS='$(SOAK_KILLS)' SOAK_ROUNDS='$(SOAK_ROUNDS)' SOAK_SECONDS='$(SOAK_SECONDS)' SOAK_BATCHES='$(SOAK_BATCHES)' tools/soak
@@ -472,5 +483,5 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 -include $(PY_OBJ:.o=.d) $(BENCH_SRC:%.c=$(O)/obj/%.d) $(patsubst %.c,$(O)/obj/%.d,$(wildcard tests/python/*.c))
--include $(GPU_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_SRC:%.c=$(O)/obj/%.d) $(FUZZ_SRC:%.c=$(O)/obj/%.d) $(O)/obj/fuzz/replay.d
+-include $(GPU_OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_SRC:%.c=$(O)/obj/%.d) $(FUZZ_SRC:%.c=$(O)/obj/%.d) $(O)/obj/fuzz/replay.d
 -include $(TIDY_STAMPS:.ok=.d)

@@ -5,11 +5,12 @@
  *   sample.c   which allocations are noted; the noted ones      stacks.c  frames told once, then by number
  *   modules.c  libraries in memory, by /proc/self/maps          unwind.c  native frames, from .eh_frame
  *   python.c   frames of Python, its allocator                  start.c   settings, joining, forks, the end
+ *   attach.c   the same in a program that runs already: begun and ended by the Python package
  *
- * It lives in other people's programs: no exit, no print, no signal handler, no thread, no lock that is waited for, no
- * allocation of the program's memory. What cannot be done becomes a NOTE or a counter in the trace. All that a process
- * knows is in one block that a fork wipes: a child reads zeros, and joins the trace by itself when it has something to
- * tell. */
+ * It lives in other people's programs: no exit, no print, no thread, no lock that is waited for, no allocation of the
+ * program's memory, no signal handler but the guard of trace/pages.h. What cannot be done becomes a NOTE or a counter
+ * in the trace. All that a process knows is in one block that a fork wipes: a child reads zeros, and joins the trace by
+ * itself when it has something to tell. */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 
@@ -71,7 +72,7 @@ struct agent {
     uint32_t threads, numbers, n_modules, modules_lock, pairs_lock;
     uint32_t generation; /* of modules */
     uint32_t n_known, codes, names;
-    uint32_t full; /* the archive takes no more: what is there is kept */
+    uint32_t full; /* the archive takes no more, or the live file is gone: what is there is kept */
     uint64_t uid;
     uint64_t lost_records, lost_stacks, lost_samples, told_lost;
     uint64_t next_pair, next_heap; /* ticks */
@@ -91,12 +92,17 @@ extern struct agent *agent; /* NULL: not set up */
 
 /* How often each place of the set is in use; all 255 when every free is told. In the block, or zeros. */
 extern uint8_t *set_filter;
+extern uint8_t no_filter[SET_BUCKETS];
 
 struct settings { /* as they were when the program started */
     char trace[4096];
     uint64_t every; /* 0: each allocation */
     uint32_t frames;
     bool on, libc_malloc, native;
+    uint32_t
+        attached;     /* the process that began it while it ran; 0: in front of the program since its start */
+    uint32_t session; /* counts what attach.c began: what threads have left is of one of them */
+    uint32_t in_flight; /* threads that are in here, where it is attached */
     struct clock_source clock;
 };
 extern struct settings settings;
@@ -108,7 +114,10 @@ struct self {
     uint32_t within;  /* in Python's allocator, which was told of already */
     uint32_t number;
     uint32_t on_main; /* 1: the main thread, 2: another */
+    uint32_t session; /* settings.session that `left` is of */
+    bool counted;     /* in settings.in_flight */
     uint64_t uid;     /* of the process it is registered in */
+    uint64_t drawn;   /* of the process it drew its first sample in: a free may come before that */
     struct rng rng;
 };
 extern __thread struct self self __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -136,7 +145,8 @@ bool slot_put(struct slot *s, const struct memory_record *r); /* false: lost, an
 void slot_text(struct slot *s, struct memory_record r, const char *text);
 void slots_close(void);
 bool archive_put(enum chunk_type type, uint64_t process, const void *payload, size_t bytes);
-void slots_note_time(uint64_t ticks); /* a clock pair, if the last one is old */
+void slots_note_time(struct slot *s,
+                     uint64_t ticks); /* a clock pair, if the last one is old; how long the record took */
 
 /* ---- sample.c ---- */
 bool sample_due(struct self *me, uint64_t size);
@@ -175,8 +185,30 @@ bool python_has_frames(void);
 bool python_walk(struct stack *out);                         /* false: not all of them fit */
 bool python_is_interpreter(uint64_t address);                /* code of the interpreter itself */
 uint32_t python_code(struct slot *s, const struct frame *f); /* its number */
-void python_hook(void); /* take part in Python's allocator, once, if that is safe now */
+void python_hook(void);   /* take part in Python's allocator, once, if that is safe now */
+void python_unhook(void); /* with the GIL: no more, unless somebody else took part after us */
 void python_tell(struct slot *s);
+
+/* ---- hooks.c, for attach.c: what stands for a function of libc ---- */
+struct hook {
+    const char *name;
+    void *hook, **real;
+};
+const struct hook *hook_named(const char *name); /* NULL: none */
+bool hooks_resolve(void);
+
+/* ---- attach.c ---- */
+extern uint32_t attach_looks __attribute__((visibility("hidden"))); /* not 0: a library may have come */
+void attach_look(void);                                             /* with the GIL */
+
+/* What a thread has left of a former session counts no more. */
+static inline void self_renew(struct self *me)
+{
+    if (__builtin_expect(me->session != settings.session, 0)) {
+        me->session = settings.session;
+        me->left = 0;
+    }
+}
 
 /* ---- hooks.c, for python.c ---- */
 void note_alloc(void *p, size_t size, void *const *fp);

@@ -6,10 +6,12 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <malloc.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -49,12 +51,52 @@ extern void *__libc_calloc(size_t, size_t) __attribute__((weak));
 extern void *__libc_realloc(void *, size_t) __attribute__((weak));
 extern void __libc_free(void *) __attribute__((weak));
 
-static bool resolve(void)
+/* Our own, however the program would find these names. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmissing-attributes"
+#endif
+#define OURS(name) extern __typeof__(name) hook_##name __attribute__((alias(#name), visibility("hidden")))
+OURS(malloc);
+OURS(calloc);
+OURS(realloc);
+OURS(free);
+OURS(reallocarray);
+OURS(memalign);
+OURS(aligned_alloc);
+OURS(posix_memalign);
+OURS(valloc);
+OURS(pvalloc);
+OURS(mmap);
+OURS(mmap64);
+OURS(munmap);
+OURS(mremap);
+OURS(dlclose);
+#undef OURS
+
+/* Where we are not in front: what the program calls. An executable may stand for a function of a library by a stub of
+ * its own, which leads to us once its table is changed; the first library that has the function is meant then. */
+static void *found_by_program(const char *name)
+{
+    void *used = dlsym(RTLD_DEFAULT, name), *out = NULL;
+    Dl_info info;
+    ElfW(Sym) *symbol = NULL;
+    if (!used || !dladdr1(used, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol || symbol->st_shndx)
+        return used;
+    for (const struct link_map *l = _r_debug.r_map; l && !out; l = l->l_next) {
+        void *h = l->l_name[0] ? dlopen(l->l_name, RTLD_NOLOAD | RTLD_LAZY) : NULL;
+        void *at = h ? dlsym(h, name) : NULL;
+        if (at && dladdr(at, &info) && (uint64_t)(uintptr_t)info.dli_fbase == l->l_addr) out = at;
+        if (h) dlclose(h);
+    }
+    return out;
+}
+
+static bool resolve(bool attached)
 {
     static __thread bool resolving __attribute__((tls_model("initial-exec")));
     if (resolving) return false;
     resolving = true;
-#define FIND(name) *(void **)&real.name = dlsym(RTLD_NEXT, #name)
+#define FIND(name) *(void **)&real.name = attached ? found_by_program(#name) : dlsym(RTLD_NEXT, #name)
     FIND(reallocarray);
     FIND(memalign);
     FIND(aligned_alloc);
@@ -71,33 +113,37 @@ static bool resolve(void)
     FIND(realloc);
     FIND(malloc);
 #undef FIND
-    void *libc = dlsym(RTLD_NEXT, "__libc_malloc"), *used = dlsym(RTLD_DEFAULT, "malloc"), *mine = &malloc;
-    settings.libc_malloc = used == mine && libc; /* else the program's own comes before ours */
+    void *libc = dlsym(attached ? RTLD_DEFAULT : RTLD_NEXT, "__libc_malloc"),
+         *used = dlsym(RTLD_DEFAULT, "malloc"), *mine = &malloc;
+    if (attached)
+        settings.libc_malloc = libc && (void *)real.malloc == libc;
+    else
+        settings.libc_malloc = used == mine && libc; /* else the program's own comes before ours */
     resolving = false;
     return true;
 }
 
 static void *first_malloc(size_t size)
 {
-    if (resolve()) return real.malloc(size);
+    if (resolve(false)) return real.malloc(size);
     return __libc_malloc ? __libc_malloc(size) : NULL;
 }
 
 static void *first_calloc(size_t n, size_t size)
 {
-    if (resolve()) return real.calloc(n, size);
+    if (resolve(false)) return real.calloc(n, size);
     return __libc_calloc ? __libc_calloc(n, size) : NULL;
 }
 
 static void *first_realloc(void *p, size_t size)
 {
-    if (resolve()) return real.realloc(p, size);
+    if (resolve(false)) return real.realloc(p, size);
     return __libc_realloc ? __libc_realloc(p, size) : NULL;
 }
 
 static void first_free(void *p)
 {
-    if (resolve())
+    if (resolve(false))
         real.free(p);
     else if (__libc_free)
         __libc_free(p);
@@ -115,12 +161,19 @@ static bool enter(struct self *me)
         return false;
     }
     me->busy = here;
+    if (settings.attached && !me->counted) {
+        me->counted = true;
+        __atomic_fetch_add(&settings.in_flight, 1, __ATOMIC_ACQ_REL);
+    }
     return true;
 }
 
 static void leave(struct self *me)
 {
     me->busy = NULL;
+    if (!me->counted) return;
+    me->counted = false;
+    __atomic_fetch_sub(&settings.in_flight, 1, __ATOMIC_ACQ_REL);
 }
 
 /* What the kernel and malloc say of the whole, about once a second. */
@@ -167,7 +220,7 @@ static void put_stacked(struct memory_record r, size_t stack_field, void *const 
     slot_put(s, &r);
     if (r.kind == MEMORY_ALLOC)
         note_heap(s, r.v[0]); /* asks malloc: not where a signal handler may jump out of mmap */
-    slots_note_time(r.v[0]);
+    slots_note_time(s, r.v[0]);
     slot_give(s);
 }
 
@@ -245,7 +298,8 @@ static void *slow_realloc(void *p, size_t size, void *const *fp)
 /* Sizes that no allocation can have have failed: they are not subtracted. */
 #define COUNTED(p, size)                                                                  \
     do {                                                                                  \
-        if (__builtin_expect((p) != NULL, 1) && (self.left -= (int64_t)(size)) <= 0) \
+        self_renew(&self);                                                                \
+        if (__builtin_expect((p) != NULL, 1) && (self.left -= (int64_t)(size)) <= 0)      \
             note_alloc(p, size, HERE);                                                    \
     } while (0)
 
@@ -292,7 +346,7 @@ EXPORT void *reallocarray(void *p, size_t n, size_t size)
 
 EXPORT void *memalign(size_t align, size_t size)
 {
-    if (!real.memalign && !(resolve() && real.memalign)) return NULL;
+    if (!real.memalign && !(resolve(false) && real.memalign)) return NULL;
     void *p = real.memalign(align, size);
     COUNTED(p, size);
     return p;
@@ -300,7 +354,7 @@ EXPORT void *memalign(size_t align, size_t size)
 
 EXPORT void *aligned_alloc(size_t align, size_t size)
 {
-    if (!real.aligned_alloc && !(resolve() && real.aligned_alloc)) return NULL;
+    if (!real.aligned_alloc && !(resolve(false) && real.aligned_alloc)) return NULL;
     void *p = real.aligned_alloc(align, size);
     COUNTED(p, size);
     return p;
@@ -308,7 +362,7 @@ EXPORT void *aligned_alloc(size_t align, size_t size)
 
 EXPORT int posix_memalign(void **out, size_t align, size_t size)
 {
-    if (!real.posix_memalign && !(resolve() && real.posix_memalign)) return ENOMEM;
+    if (!real.posix_memalign && !(resolve(false) && real.posix_memalign)) return ENOMEM;
     int rc = real.posix_memalign(out, align, size);
     if (rc == 0) COUNTED(*out, size);
     return rc;
@@ -316,7 +370,7 @@ EXPORT int posix_memalign(void **out, size_t align, size_t size)
 
 EXPORT void *valloc(size_t size)
 {
-    if (!real.valloc && !(resolve() && real.valloc)) return NULL;
+    if (!real.valloc && !(resolve(false) && real.valloc)) return NULL;
     void *p = real.valloc(size);
     COUNTED(p, size);
     return p;
@@ -324,7 +378,7 @@ EXPORT void *valloc(size_t size)
 
 EXPORT void *pvalloc(size_t size)
 {
-    if (!real.pvalloc && !(resolve() && real.pvalloc)) return NULL;
+    if (!real.pvalloc && !(resolve(false) && real.pvalloc)) return NULL;
     void *p = real.pvalloc(size);
     COUNTED(p, size);
     return p;
@@ -390,7 +444,7 @@ static uint64_t map_kind(int flags)
 #define MAP_HOOK(name)                                                                                     \
     EXPORT void *name(void *at, size_t size, int prot, int flags, int fd, off_t offset)                    \
     {                                                                                                      \
-        if (!real.mmap && !(resolve() && real.mmap)) return MAP_FAILED;                                    \
+        if (!real.mmap && !(resolve(false) && real.mmap)) return MAP_FAILED;                                    \
         void *p = real.mmap(at, size, prot, flags, fd, offset);                                            \
         if (p != MAP_FAILED && prot != PROT_NONE) note_map(p, size, map_kind(flags), HERE);                \
         return p;                                                                                          \
@@ -400,7 +454,7 @@ MAP_HOOK(mmap64)
 
 EXPORT int munmap(void *p, size_t size)
 {
-    if (!real.munmap && !(resolve() && real.munmap)) return -1;
+    if (!real.munmap && !(resolve(false) && real.munmap)) return -1;
     return unmap(&(struct unmapping){.p = p, .size = size}) == MAP_FAILED ? -1 : 0;
 }
 
@@ -410,7 +464,7 @@ EXPORT void *mremap(void *p, size_t old_size, size_t size, int flags, ...)
     va_start(ap, flags);
     void *to = flags & MREMAP_FIXED ? va_arg(ap, void *) : NULL;
     va_end(ap);
-    if (!real.mremap && !(resolve() && real.mremap)) return MAP_FAILED;
+    if (!real.mremap && !(resolve(false) && real.mremap)) return MAP_FAILED;
     if (!size) return real.mremap(p, old_size, size, flags, to); /* an error */
     void *q = unmap(&(struct unmapping){p, old_size, to, size, flags});
     if (q != MAP_FAILED) note_map(q, size, MEMORY_MAP_ANONYMOUS, HERE);
@@ -422,7 +476,7 @@ EXPORT void *mremap(void *p, size_t old_size, size_t size, int flags, ...)
 EXPORT int dlclose(void *handle)
 {
     struct self *me = &self;
-    if (!real.dlclose && !(resolve() && real.dlclose)) return -1;
+    if (!real.dlclose && !(resolve(false) && real.dlclose)) return -1;
     int rc = real.dlclose(handle);
     if (!agent || __atomic_load_n(&agent->state, __ATOMIC_RELAXED) != AGENT_ON || !enter(me)) return rc;
     int saved = errno;
@@ -430,4 +484,46 @@ EXPORT int dlclose(void *handle)
     leave(me);
     errno = saved;
     return rc;
+}
+
+/* ---- all of them ---- */
+
+#if defined(__x86_64__)
+extern void hook_dlopen(void) __attribute__((visibility("hidden")));
+extern void *attach_dlopen __attribute__((visibility("hidden")));
+#endif
+
+const struct hook *hook_named(const char *name)
+{
+#define ROW(name, of) {#name, (void *)hook_##name, (void **)&real.of}
+    static const struct hook all[] = {
+        ROW(malloc, malloc),
+        ROW(calloc, calloc),
+        ROW(realloc, realloc),
+        ROW(free, free),
+        ROW(reallocarray, reallocarray),
+        ROW(memalign, memalign),
+        ROW(aligned_alloc, aligned_alloc),
+        ROW(posix_memalign, posix_memalign),
+        ROW(valloc, valloc),
+        ROW(pvalloc, pvalloc),
+        ROW(mmap, mmap),
+        ROW(mmap64, mmap),
+        ROW(munmap, munmap),
+        ROW(mremap, mremap),
+        ROW(dlclose, dlclose),
+#if defined(__x86_64__)
+        {"dlopen", (void *)hook_dlopen, &attach_dlopen},
+#endif
+    };
+#undef ROW
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(name, all[i].name) == 0) return &all[i];
+    return NULL;
+}
+
+bool hooks_resolve(void)
+{
+    if (real.malloc == first_malloc) resolve(true);
+    return real.malloc && real.malloc != first_malloc && real.free && real.mmap;
 }

@@ -255,6 +255,7 @@ static struct py_allocator inner[DOMAINS];
 /* What Python's allocator asks of malloc meanwhile is the same memory once more: not counted. */
 static int64_t go_within(struct self *me)
 {
+    self_renew(me);
     int64_t left = me->left;
     me->left = INT64_MAX;
     me->within++;
@@ -274,6 +275,7 @@ static void *py_malloc(void *ctx, size_t size)
     int64_t left = go_within(me);
     void *p = in->get(in->ctx, size);
     come_out(me, left);
+    if (__builtin_expect(attach_looks, 0)) attach_look();
     if (p && (me->left -= (int64_t)size) <= 0) note_alloc(p, size, HERE);
     return p;
 }
@@ -313,19 +315,47 @@ static void *py_realloc(void *ctx, void *p, size_t size)
     return q;
 }
 
+typedef void allocator_fn(int domain, struct py_allocator *);
+static bool hooked[DOMAINS];
+
+static allocator_fn *allocator_call(const char *name)
+{
+    allocator_fn *fn;
+    *(void **)&fn = dlsym(RTLD_DEFAULT, name);
+    return fn;
+}
+
 /* Only with the GIL, under which these domains are used, and once Python has chosen its own. */
 void python_hook(void)
 {
-    static bool hooked;
-    void (*get)(int, struct py_allocator *), (*set)(int, struct py_allocator *);
-    if (hooked || !py.layout || !py.this_thread() || !py.is_initialized() || !py.holds_gil()) return;
-    hooked = true;
-    *(void **)&get = dlsym(RTLD_DEFAULT, "PyMem_GetAllocator");
-    *(void **)&set = dlsym(RTLD_DEFAULT, "PyMem_SetAllocator");
-    if (!get || !set) return;
-    for (int domain = DOMAIN_MEM; domain <= DOMAIN_OBJ; domain++) {
+    static bool looked;
+    static allocator_fn *get, *set;
+    if (hooked[DOMAIN_OBJ] || !py.layout || !py.this_thread() || !py.is_initialized() || !py.holds_gil())
+        return;
+    if (!looked) {
+        get = allocator_call("PyMem_GetAllocator");
+        set = allocator_call("PyMem_SetAllocator");
+        looked = true;
+    }
+    for (int domain = DOMAIN_MEM; get && set && domain <= DOMAIN_OBJ; domain++) {
         struct py_allocator ours = {&inner[domain], py_malloc, py_calloc, py_realloc, py_free};
+        if (hooked[domain]) continue;
+        hooked[domain] = true;
         get(domain, &inner[domain]);
         set(domain, &ours);
+    }
+}
+
+/* Who took part after us calls us for good: then we stay, and hand on. */
+void python_unhook(void)
+{
+    allocator_fn *get = allocator_call("PyMem_GetAllocator"), *set = allocator_call("PyMem_SetAllocator");
+    for (int domain = DOMAIN_MEM; get && set && domain <= DOMAIN_OBJ; domain++) {
+        struct py_allocator now;
+        if (!hooked[domain]) continue;
+        get(domain, &now);
+        if (now.ctx != &inner[domain] || now.get != py_malloc) continue;
+        set(domain, &inner[domain]);
+        hooked[domain] = false;
     }
 }

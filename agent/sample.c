@@ -31,14 +31,10 @@ bool sample_due(struct self *me, uint64_t size)
         me->left = 0;
         return true;
     }
-    if (me->uid !=
-        agent
-            ->uid) { /* slots.c registers it with its first record; the numbers must differ from its parent's */
+    if (me->drawn != agent->uid) { /* its numbers must differ from its parent's */
         uint64_t seed = agent->uid ^ (uint64_t)(uintptr_t)me ^ agent_ticks();
         rng_seed(&me->rng, seed);
-        me->uid = agent->uid;
-        me->number = 0;
-        me->on_main = 0;
+        me->drawn = agent->uid;
         me->left = (int64_t)sample_gap(&me->rng, (double)settings.every) - (int64_t)size;
     }
     if (me->left > 0) return false;

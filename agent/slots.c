@@ -8,15 +8,18 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "trace/pages.h"
 #include "trace/recorder.h"
 #include "trace/reserve.h"
 
 enum { LOCK_TRIES_MS = 50, TAKE_ROUNDS = 200, END_ROUNDS = 100 };
-#define PAIR_TICKS (UINT64_C(1) << 28) /* about 100 ms */
+#define PAIR_TICKS (UINT64_C(1) << 28)  /* about 100 ms */
+#define STALL_TICKS (UINT64_C(1) << 29) /* about 200 ms */
 
 static struct live_header *header(void)
 {
@@ -29,6 +32,7 @@ bool archive_put(enum chunk_type type, uint64_t process, const void *payload, si
 {
     struct chunk_header h = archive_chunk_header(type, process, payload, bytes);
     struct iovec v[2] = {{&h, sizeof h}, {(void *)(uintptr_t)payload, bytes}};
+    if (__atomic_load_n(&agent->full, __ATOMIC_RELAXED)) return false; /* since the payload was read */
     if (!own_file_reach(&agent->archive, settings.trace, O_RDWR | O_APPEND | O_NONBLOCK)) return false;
     int cancel; /* writes are where a cancelled thread would end, with the slot taken */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
@@ -57,7 +61,7 @@ static void lay_out(const struct process_info *p, const char run_id[32])
     struct live_header *h = header();
     h->process = *p;
     memcpy(h->run_id, run_id, sizeof h->run_id);
-    process_command(h->command, sizeof h->command);
+    process_command(h->command, sizeof h->command, 0);
     for (unsigned i = 0; i < SLOTS; i++) {
         struct slot *s = &agent->slots[i];
         s->extent = (struct extent *)(void *)(agent->live + LIVE_HEADER_BYTES + (size_t)i * SLOT_BYTES);
@@ -79,6 +83,20 @@ static void lay_out(const struct process_info *p, const char run_id[32])
     agent->next_pair = h->pairs[0].ticks + PAIR_TICKS;
 }
 
+/* In a forked child, too, which reads zeros. */
+static bool owns(const char *page)
+{
+    const char *live = agent ? agent->live : NULL;
+    return live && page >= live && page < live + agent->live_bytes;
+}
+
+/* The slots cannot be trusted any more: nothing of them goes to the archive. What is there is kept. */
+static void lost(void)
+{
+    __atomic_store_n(&agent->full, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&agent->state, AGENT_OFF, __ATOMIC_RELEASE);
+}
+
 /* Disk is reserved before memory is touched: a full disk is a refusal here, and no SIGBUS later. */
 bool slots_open(const struct process_info *p, const char run_id[32])
 {
@@ -95,7 +113,9 @@ bool slots_open(const struct process_info *p, const char run_id[32])
         return false;
     }
     madvise(map, agent->live_bytes, MADV_DONTFORK); /* a child must not scribble into its parent's record */
+    static const struct pages_owner slots = {owns, lost};
     agent->live = map;
+    pages_guard(&slots);
     lay_out(p, run_id);
     return true;
 }
@@ -144,7 +164,7 @@ static bool write_out(struct slot *s)
 static void register_thread(struct slot *s)
 {
     char name[17] = "";
-    if (self.uid != agent->uid) self.number = 0;
+    if (self.uid != agent->uid) self.number = self.on_main = 0;
     self.uid = agent->uid;
     if (!self.number) {
         self.number = __atomic_add_fetch(&agent->threads, 1, __ATOMIC_RELAXED);
@@ -195,8 +215,28 @@ static void keep_pair(struct live_header *h)
     __atomic_store_n(&h->n_pairs, n + 1, __ATOMIC_RELEASE);
 }
 
-void slots_note_time(uint64_t ticks)
+static bool is_nearly_full(void)
 {
+    struct statfs fs;
+    return own_file_reach(&agent->archive, settings.trace, O_RDWR | O_APPEND | O_NONBLOCK) &&
+           fstatfs(agent->archive.fd, &fs) == 0 && fs.f_bavail < fs.f_blocks / 32;
+}
+
+/* btrfs lets a store into a page of the live file wait for room, for seconds, each time the page was written back.
+ * Once is not to be helped; after that the disk is left to the program. A thread that was only preempted for as long
+ * does not come here: the disk has room. */
+static void end_for_disk(struct slot *s)
+{
+    static const char why[] = "the disk was nearly full and held the program up: recording ended there";
+    if (!is_nearly_full()) return;
+    __atomic_store_n(&agent->full, 1, __ATOMIC_RELAXED); /* not to the archive */
+    slot_text(s, (struct memory_record){.kind = MEMORY_NOTE, .v = {MEMORY_NOTE_PLAIN}}, why);
+    __atomic_store_n(&agent->state, AGENT_OFF, __ATOMIC_RELEASE);
+}
+
+void slots_note_time(struct slot *s, uint64_t ticks)
+{
+    if (agent_ticks() - ticks > STALL_TICKS) end_for_disk(s);
     if (ticks < __atomic_load_n(&agent->next_pair, __ATOMIC_RELAXED)) return;
     if (__atomic_exchange_n(&agent->pairs_lock, 1, __ATOMIC_ACQUIRE)) return;
     keep_pair(header());

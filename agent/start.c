@@ -15,7 +15,7 @@
 #include "trace/fold.h"
 #include "trace/recorder.h"
 
-static uint8_t no_filter[SET_BUCKETS];
+uint8_t no_filter[SET_BUCKETS];
 uint8_t *set_filter = no_filter;
 struct agent *agent;
 struct settings settings;
@@ -68,7 +68,7 @@ static bool put_process(const struct process_info *p)
     uint8_t room[sizeof *p + LIVE_COMMAND_MAX + 10];
     char command[LIVE_COMMAND_MAX];
     struct enc e = {room, room + sizeof room, false};
-    process_command(command, sizeof command);
+    process_command(command, sizeof command, 0);
     enc_bytes(&e, p, sizeof *p);
     enc_str(&e, command, strlen(command));
     struct chunk_header h = archive_chunk_header(CHUNK_PROCESS, p->uid, room, (size_t)(e.p - room));
@@ -133,9 +133,13 @@ bool agent_ready(void)
     if (!settings.on || !__atomic_compare_exchange_n(&agent->state, &none, AGENT_JOINING, false,
                                                      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return false;
+    if (settings.attached && settings.attached != (uint32_t)getpid()) { /* a block is of one process */
+        __atomic_store_n(&agent->state, AGENT_OFF, __ATOMIC_RELEASE);
+        return false;
+    }
     int cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    bool ok = agent_join();
+    bool ok = agent_join() && !agent->full; /* a live file that is gone already */
     pthread_setcancelstate(cancel, NULL);
     __atomic_store_n(&agent->state, ok ? AGENT_ON : AGENT_OFF, __ATOMIC_RELEASE);
     return ok;

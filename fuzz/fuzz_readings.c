@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/live/gunzip.h"
 #include "server/live/readings.h"
 #include "store/chunk.h"
 
@@ -105,6 +106,16 @@ static tare_status count(void *ctx, const struct chunk_value *v, tare_error *err
     return TARE_OK;
 }
 
+static void unpack_gzip(const char *bytes, size_t size)
+{
+    struct buf out = BUF_INIT;
+    enum { MOST = 1 << 16 };
+    tare_status s = gunzip(&out, bytes, size, MOST, NULL);
+    must(s == TARE_OK || s == TARE_FORMAT || s == TARE_INVALID);
+    must(out.len <= MOST + 16384 && (s != TARE_OK || out.len <= MOST));
+    buf_release(&out);
+}
+
 /* The first byte says as what. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -114,6 +125,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t n = 0;
     if (data[0] == 'c') must(chunk_read(&c, count, &n, NULL) != TARE_OK || n <= size);
     if (data[0] == 'o' || data[0] == 'p') read_otlp(bytes, size - 1, data[0] == 'p');
+    if (data[0] == 'g') unpack_gzip(bytes, size - 1);
+    if (data[0] == 'r') {
+        struct bucket at[ROLLUP_ENTRIES_MAX] = {0};
+        rollup_unpack(&c.body, at, NULL);
+    }
     if (data[0] == 'b') read_batch(bytes, size - 1);
     return 0;
 }

@@ -17,6 +17,7 @@
 #include "analyze/memory/memory_sum.h"
 #include "core/mem.h"
 #include "report/export/gpu_bars.h"
+#include "report/memory/memory_export.h"
 #include "report/memory/memory_report.h"
 #include "report/page/bars_json.h"
 #include "trace/memory.h"
@@ -125,6 +126,21 @@ static int walk_record(void *ctx, uint32_t process, const struct memory_record *
     return 0;
 }
 
+static void walk_memory_exports(struct memory_profile *p)
+{
+    static memory_write_fn *const formats[] = {memory_write_pprof, memory_write_speedscope,
+                                               memory_write_folded};
+    struct memory_export e = {.profile = p, .name = "x"};
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        struct buf text = BUF_INIT;
+        struct stream s;
+        stream_init(&s, sink_to_buf(&text), NULL);
+        formats[i](&s, &e);
+        must(stream_finish(&s) == TARE_OK);
+        buf_release(&text);
+    }
+}
+
 /* Whatever the records claim: sums are numbers, the peak is the most that was held, and it can be printed. */
 static void walk_sums(struct trace *t)
 {
@@ -134,16 +150,19 @@ static void walk_sums(struct trace *t)
         for (size_t i = 0; i < p.n; i++) {
             const struct memory_process *m = &p.processes[i];
             must(isfinite(m->peak.sum) && isfinite(m->allocated.variance) && m->peak.sum >= m->at_end.sum);
-            must(m->n_modules <= m->n_sites && m->from_ns <= m->to_ns);
+            must(m->from_ns <= m->to_ns);
         }
         for (int json = 0; json < 2; json++) {
             struct buf text = BUF_INIT;
             struct answer a;
             answer_begin(&a, sink_to_buf(&text), json, &style, NULL);
-            memory_report(&a, &p);
+            struct memory_report_options o = {
+                .by = (enum memory_by)(json ? MEMORY_BY_LIBRARY : MEMORY_BY_LINE)};
+            memory_report(&a, &p, &o);
             must(answer_end(&a) == TARE_OK);
             buf_release(&text);
         }
+        walk_memory_exports(&p);
     }
     memory_profile_release(&p);
 }

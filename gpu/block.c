@@ -17,7 +17,7 @@ EXPORT void tare_gpu_pop(int module);
 EXPORT uint64_t tare_gpu_nvtx(void);
 
 /* Bits of `what`; python/_tare/py_gpu.c has the same. */
-enum { WITHOUT_CALLS = 1, WHOLE_GRAPHS = 2, SHARED = 4 };
+enum { WITHOUT_CALLS = 1, SHARED = 4 };
 
 static struct {
     bool open, stuck;
@@ -99,7 +99,6 @@ const char *tare_gpu_start(const char *path, unsigned what)
     it.options = (struct gpu_options){.trace = path,
                                       .cupti = secure_getenv("TARE_CUPTI"),
                                       .calls = !(what & WITHOUT_CALLS),
-                                      .whole_graphs = what & WHOLE_GRAPHS,
                                       .late = true,
                                       .shared = what & SHARED};
     wait_for_gpus();

@@ -79,6 +79,7 @@ static void put_operation(const struct decoding *d, const uint8_t *times, struct
     }
     uint64_t end = r->v[0] + r->v[1];
     d->book->operations++;
+    if (r->kind == GPU_KERNEL) graphs_saw(r);
     if (end > d->book->last_end) d->book->last_end = end;
     if (lane < BOOK_LANES && end > d->book->lane_ends[lane]) d->book->lane_ends[lane] = end;
     book_put(d->book, r);
@@ -95,7 +96,6 @@ static void put_kernel(const struct decoding *d, const uint8_t *k)
         r.KERNEL.node = at64(k, 144);
         r.KERNEL.graph = at32(k, 156);
     }
-    d->book->graph_nodes += r.KERNEL.graph != 0;
     put_operation(d, k + 16, &r, r.KERNEL.id, r.KERNEL.graph != 0);
 }
 
@@ -160,14 +160,6 @@ static void put_call(const struct decoding *d, const uint8_t *a)
     book_put(d->book, &r);
 }
 
-/* What would not be without us: flushes, instrumentation, buffers. Compiling and loading is the program's, and a full
- * queue of launches, too. */
-static bool is_tracing(uint64_t what)
-{
-    return what == GPU_OVERHEAD_FLUSH || what == GPU_OVERHEAD_INSTRUMENTATION ||
-           what == GPU_OVERHEAD_RESOURCE || what == GPU_OVERHEAD_BUFFER_REQUEST;
-}
-
 static void put_overhead(const struct decoding *d, const uint8_t *o)
 {
     struct gpu_record r = {.kind = GPU_OVERHEAD};
@@ -175,7 +167,6 @@ static void put_overhead(const struct decoding *d, const uint8_t *o)
     if (!take_times(d, o, 24, &r)) return;
     r.OVERHEAD.what = at32(o, 4);
     r.OVERHEAD.thread = at32(o, 16);
-    if (is_tracing(r.OVERHEAD.what)) d->book->overhead_ns += r.OVERHEAD.duration;
     book_put(d->book, &r);
 }
 

@@ -6,6 +6,7 @@
  *   nvtx.c        ranges of the program, queued for the same thread       book.c        records -> chunks of the trace
  *   host.c        what the launching threads do meanwhile                 block.c       a block of a running program
  *   guard.c       whether the record is still whole                       rank.c        who this process is in a job
+ *   graphs.c      whether kernels of CUDA graphs would cost too much
  *
  * It lives in other people's programs: it prints nothing, ends nothing and waits for nothing on their threads. What
  * cannot be done is a NOTE in the trace. Only the collecting thread touches the book; CUPTI's threads and the program's
@@ -30,7 +31,7 @@ struct gpu_options {
     const char *trace, *cupti;
     bool calls;        /* launches, copies and synchronisation as the host sees them */
     bool whole_graphs; /* one record a launch of a graph */
-    bool auto_graphs;  /* .. once records of its kernels cost too much */
+    bool auto_graphs;  /* .. where records of its kernels would cost too much */
     bool late;         /* the program has used the GPU already */
     bool shared;       /* without a subscription: another has one and does not use it */
 };
@@ -65,8 +66,7 @@ struct book {
     struct book_clock clock;
     uint64_t call_names[3][CALL_IDS]; /* by domain and id; 0: not asked yet */
     uint64_t dropped, untimed, unread, unwritten, ranges_lost, told_losses;
-    /* For the guard: operations decoded, of them kernels of graphs; the latest end; what CUPTI says it cost. */
-    uint64_t operations, graph_nodes, last_end, overhead_ns;
+    uint64_t operations, last_end;         /* for the guard: operations decoded; the latest end */
     uint64_t begun, lane_ends[BOOK_LANES]; /* stamps: where the record begins; the latest end by lane */
 };
 tare_status book_open(struct book *b, const char *path, tare_error *err);
@@ -106,9 +106,16 @@ void rank_tell(struct book *b);
 /* ---- guard.c: called after each flush, on the collecting thread ---- */
 cupti_callback_fn guard_callback;
 /* Without a subscriber nobody tells of launches: then no hole is looked for. */
-void guard_start(const struct cupti *c, void *subscriber, const struct book *b, bool auto_graphs);
+void guard_start(const struct cupti *c, void *subscriber, const struct book *b);
 void guard_look(struct book *b);
 void guard_end(struct book *b); /* at the program's end, after the last flush */
+
+/* ---- graphs.c: likewise, and told of kernels as they are decoded ---- */
+void graphs_start(const struct cupti *c, void *subscriber, bool automatic);
+bool graphs_callback(int domain, uint32_t id); /* whether it was about graphs */
+void graphs_saw(const struct gpu_record *kernel);
+void graphs_look(struct book *b);
+void graphs_end(struct book *b);
 
 /* ---- nvtx.c: ranges on the program's threads ---- */
 void nvtx_forget(void);               /* what is left of the last block */

@@ -3,8 +3,7 @@
  * CUPTI's buffers away or switch kinds off, and nothing tells us. So when no operation has come for a while, CUPTI
  * calls us at launches, which costs nothing while there are none. Launches a second old without a record: the buffers
  * are taken back, and the time since the last record is a HOLE. Nobody says what it held; a reader drops it if a late
- * record runs within it, for then only a long kernel ran. With --gpu-graphs auto it also looks at what CUPTI says it
- * costs. */
+ * record runs within it, for then only a long kernel ran. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -12,42 +11,36 @@
 #include "gpu/gpu.h"
 
 #define OLD_NS UINT64_C(1000000000)
-#define WINDOW_LEAST_NS UINT64_C(500000000)
-enum { QUIET_LOOKS = 2, OVERHEAD_PERCENT = 5, DEAR_WINDOWS = 2 };
+enum { QUIET_LOOKS = 2 };
 
 static struct {
     const struct cupti *cupti;
     void *subscriber;
-    bool watching, auto_graphs;
+    bool watching;
     uint64_t operations;   /* of the book, at the last look */
     unsigned quiet;        /* looks since */
     uint64_t since;        /* where the record ends */
     uint64_t first_launch; /* without a record; 0: none */
     bool told;             /* a hole that still goes on */
-    uint64_t window_from, overhead,
-        nodes;     /* --gpu-graphs auto: the window under way, and the book's sums then */
-    unsigned dear; /* windows one after the other that cost too much */
     _Atomic uint64_t launches;
 } it;
 
 void guard_callback(void *user, int domain, uint32_t id, const void *data)
 {
-    (void)user, (void)domain, (void)id;
+    (void)user;
+    if (graphs_callback(domain, id)) return;
     if (data && at32(data, 0) == CUPTI_ENTER)
         atomic_fetch_add_explicit(&it.launches, 1, memory_order_relaxed);
 }
 
-void guard_start(const struct cupti *c, void *subscriber, const struct book *b, bool auto_graphs)
+void guard_start(const struct cupti *c, void *subscriber, const struct book *b)
 {
     uint64_t now = book_stamp(b, clock_unix_ns());
     memset(&it, 0, sizeof it);
     it.cupti = c;
     it.subscriber = subscriber;
-    it.auto_graphs = auto_graphs;
     it.operations = b->operations;
-    it.overhead = b->overhead_ns;
-    it.nodes = b->graph_nodes;
-    it.since = it.window_from = now;
+    it.since = now;
 }
 
 /* Every way to launch goes through the driver's. */
@@ -94,36 +87,16 @@ static void look_for_hole(struct book *b, uint64_t now)
     inject_again(); /* whoever took the buffers may also have switched kinds off */
 }
 
-/* What CUPTI itself says that it costs, without the loading of code, which the program does. */
-static void look_at_cost(struct book *b, uint64_t now)
-{
-    uint64_t window = now - it.window_from;
-    if (!it.auto_graphs || window < WINDOW_LEAST_NS) return;
-    bool dear = (b->overhead_ns - it.overhead) * 100 > window * OVERHEAD_PERCENT && b->graph_nodes > it.nodes;
-    it.dear = dear ? it.dear + 1 : 0;
-    it.overhead = b->overhead_ns;
-    it.nodes = b->graph_nodes;
-    it.window_from = now;
-    if (it.dear < DEAR_WINDOWS) return;
-    it.auto_graphs = false;
-    int result = it.cupti->enable(CUPTI_GRAPH_TRACE);
-    if (result == CUPTI_OK)
-        book_note(b,
-                  "CUDA graphs are recorded as a whole from here on: CUPTI cost more than %d %% of the time",
-                  OVERHEAD_PERCENT);
-    else
-        book_note(b, "CUPTI does not record CUDA graphs as a whole: error %d", result);
-}
-
 void guard_look(struct book *b)
 {
     uint64_t now = book_stamp(b, clock_unix_ns()); /* CUPTI's clock */
     if (it.subscriber) look_for_hole(b, now);
-    look_at_cost(b, now);
+    graphs_look(b);
 }
 
 void guard_end(struct book *b)
 {
+    graphs_end(b);
     bool fresh = b->operations != it.operations;
     if (!fresh && it.watching && (it.told || it.first_launch)) put_hole(b, book_stamp(b, clock_unix_ns()));
 }

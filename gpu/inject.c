@@ -178,7 +178,8 @@ static bool set_up(const struct gpu_options *o, char *why, size_t why_bytes)
         snprintf(why, why_bytes, "CUPTI takes no buffers: error %d", result);
         return false;
     }
-    guard_start(&cupti, subscriber, &book, o->auto_graphs);
+    guard_start(&cupti, subscriber, &book);
+    graphs_start(&cupti, subscriber, o->auto_graphs);
     book_note(&book, "CUPTI %u from %s", cupti.version, cupti.path);
     book_clock(&book, &cupti);
     book_flush(&book);

@@ -24,7 +24,7 @@ struct part {
 
 #define PARTS(X) \
     X(session) X(scope) X(functions) X(lines) X(sampler) X(bench) X(work) X(runs) X(cost) X(judge) X(digits) X(gpu) \
-    X(tune) X(loader) X(alerts) X(ring) X(io) X(malloc) X(hist)
+    X(memory) X(tune) X(loader) X(alerts) X(ring) X(io) X(malloc) X(hist)
 #define X(name) extern const struct part name##_part;
 PARTS(X)
 #undef X

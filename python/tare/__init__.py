@@ -18,7 +18,9 @@ _atexit.register(_thread_names)  # a trace of TARE_TRACE is closed after the int
 _WHERE = {
     "functions": "_functions",
     "gpu": "_gpu_block",
+    "leaks": "_memory_block",
     "lines": "_lines",
+    "memory": "_memory_block",
     "load_ipython_extension": "_notebook",
     "detect_regressions": "_model_results",
     "load_baseline": "_model_results",

@@ -9,6 +9,8 @@ from tare._diagnose import diagnose_performance_issues as diagnose_performance_i
 from tare._functions import functions as functions
 from tare._gpu_block import gpu as gpu
 from tare._lines import lines as lines
+from tare._memory_block import leaks as leaks
+from tare._memory_block import memory as memory
 from tare._model import ModelProfiler as ModelProfiler
 from tare._model_results import detect_regressions as detect_regressions
 from tare._model_results import load_baseline as load_baseline

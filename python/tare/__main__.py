@@ -9,15 +9,17 @@ from tare import _command
 
 # word: (module of the package with main(argv) -> exit status, or module:function, help)
 COMMANDS = {
-    "bench": ("_command:bench", "weigh a function: python -m tare bench embed.py:encode --inputs texts.txt --batch 8,16"),
-    "embedding": ("_text_command:embedding", "profile a model that embeds texts: batch-sizes, memory, text-lengths"),
-    "finetuning": ("_finetuning", "answer one request of a server's /finetuning paths: JSON on stdin, JSON on stdout"),
-    "functions": ("_program:functions", "profile all calls of a Python program, as python -m cProfile does"),
-    "lines": ("_program:lines", "profile the lines of a Python program's functions"),
+    "functions": ("_program:functions", "why is it slow? all calls of a Python program, by function"),
+    "lines": ("_program:lines", "the same line by line, for chosen functions"),
+    "profile": ("_model_command", "a PyTorch model: latency, memory, layers; thresholds for CI"),
+    "embedding": ("_text_command:embedding", "profile a model that embeds texts: batch sizes, memory, lengths"),
     "nli": ("_text_command:nli", "profile a model that judges pairs of texts, by batch size"),
-    "nli-batch": ("_text_command:nli_batch", "find the batch size for such a model, with accuracy validated"),
-    "profile": ("_model_command", "profile a model: latency, throughput, memory, layers; thresholds for CI"),
+    "nli-batch": ("_text_command:nli_batch", "find the batch size for such a model; accuracy is checked"),
+    "bench": ("_command:bench", "weigh a function: python -m tare bench embed.py:encode --inputs texts.txt --batch 8,16"),
 }
+
+# What `tare bench py:..`, `tare tune py:..` and a server's /finetuning paths start.
+NOT_FOR_PEOPLE = {"_worker": "_worker", "_tune_worker": "_tune_worker", "finetuning": "_finetuning"}
 
 
 def usage():
@@ -42,8 +44,8 @@ def main(argv=None):
     if not argv or argv[0] in ("-h", "--help"):
         print(usage())
         return 0 if argv else 2
-    if argv[0] in ("_worker", "_tune_worker"):  # not for people: `tare bench py:..` and `tare tune py:..` start them
-        return import_module(f"tare.{argv[0]}").main(argv[1:])
+    if argv[0] in NOT_FOR_PEOPLE:
+        return import_module("tare." + NOT_FOR_PEOPLE[argv[0]]).main(argv[1:])
     if argv[0] in COMMANDS:
         return run(argv[0], argv[1:])
     return _command.main(argv)

@@ -15,6 +15,7 @@ import secrets
 from html import escape
 from typing import Any, Callable, Iterable, Iterator
 
+from tare._calls_text import short_file
 from tare._tare import in_column, in_sentence, version
 from tare._unknown import known
 
@@ -278,12 +279,12 @@ _ALSO = {
     "nfl": "name",
     "stdname": "standard",
 }
-_HEADER = "   ncalls    tottime    percall    cumtime    percall        +/-     waited filename:lineno(function)"
+_HEADER = "   ncalls    tottime       %    percall    cumtime    percall        +/-     waited filename:lineno(function)"
 
 
 def _place(f: Any) -> str:
     if f.file != "~":
-        return f"{f.file}:{f.line}({f.name})"
+        return f"{short_file(f.file)}:{f.line}({f.name})"
     return "{" + f.name[1:-1] + "}" if f.name.startswith("<") else f.name
 
 
@@ -296,12 +297,15 @@ def _seconds(ns: float | None) -> str:
     return in_column(None if ns is None else ns / 1e9, "s")
 
 
-def _function_row(f: Any) -> str:
+def _function_row(f: Any, all_ns: float) -> str:
+    """`all_ns`: of all functions, which its share is of; where more is in doubt than is left, it has none."""
+    percent = 100 * f.self_ns / all_ns if all_ns > 0 and f.self_ns >= f.self_doubt_ns else None
+    share = "-" if percent is None else f"{percent:.1f}"
     calls = str(f.calls) if f.calls == f.primitive else f"{f.calls}/{f.primitive}"
     own, total = (f.self_ns, f.self_doubt_ns), (f.total_ns, f.total_doubt_ns)
     times = (_bounded(*own, 1), _bounded(*own, f.calls), _bounded(*total, 1), _bounded(*total, max(f.primitive, 1)),
              _seconds(f.self_doubt_ns), _seconds(f.waited_ns))
-    return f"{calls:>9} {' '.join(time.rjust(10) for time in times)} {_place(f)}"
+    return f"{calls:>9} {times[0].rjust(10)} {share:>7} {' '.join(time.rjust(10) for time in times[1:])} {_place(f)}"
 
 
 def _cost_of_calls(profile: Any) -> str:
@@ -338,12 +342,12 @@ def functions_text(profile: Any, sort: str, limit: int | None) -> str:
     seconds, threads = sum(f.self_ns for f in rows) / 1e9, profile._status()["threads"] - getattr(profile, "_n_left_out", 0)
     together = f" of {threads} threads together" if threads > 1 else ""
     head = [f"         {counted} in {in_column(seconds, 's')}{together}", "", f"   Ordered by: {sort}", ""]
-    shown = rows if limit is None else rows[:limit]
+    shown, own_ns = rows if limit is None else rows[:limit], sum(f.self_ns for f in rows)
     more = [f"... and {len(rows) - len(shown)} functions more"] if len(shown) < len(rows) else []
     notes = [_cost_of_calls(profile), *(f"incomplete: {why}" for why in profile.trouble)]
     if getattr(profile, "left_out", ()):
         notes.append(f"left out: threads of the notebook itself ({', '.join(profile.left_out)})")
-    return "\n".join([*head, _HEADER, *map(_function_row, shown), *more, "", *notes])
+    return "\n".join([*head, _HEADER, *(_function_row(f, own_ns) for f in shown), *more, "", *notes])
 
 
 # ---- lines: the source with numbers beside it ------------------------------------------------------------------------------------

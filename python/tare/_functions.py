@@ -7,7 +7,7 @@ import atexit
 import sys
 from typing import Any, Callable, NamedTuple, TextIO, Tuple
 
-from tare import _answers, _weigh
+from tare import _answers, _calls_text, _weigh
 from tare._tare import CallRecorder, functions_stop
 
 atexit.register(functions_stop)
@@ -196,6 +196,10 @@ class functions(CallRecorder, _answers.Shown):  # noqa: N801 - used like a funct
     def text(self, sort: str = "self", limit: int | None = None) -> str:
         """The table as text; sort: self, total, calls, name, file, or one of pstats' words."""
         return _answers.functions_text(self, sort, limit)
+
+    def tree(self, everything: bool = False, rows: int = 40) -> str:
+        """Call paths with their shares as text; calls of libraries within themselves are folded, unless everything=True."""
+        return _calls_text.tree_text(self, _answers._seconds, everything, rows)
 
     def print(self, sort: str = "self", limit: int | None = None, file: TextIO | None = None) -> None:
         """Prints the table."""

@@ -22,8 +22,7 @@ from tare._unknown import Unknown
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 LIBRARY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_lib", "libtare-gpu.so")
-WITHOUT_CALLS, WHOLE_GRAPHS, SHARED = 1, 2, 4  # as in gpu/block.c
-GRAPHS = {"node": 0, "graph": WHOLE_GRAPHS}
+WITHOUT_CALLS, SHARED = 1, 4  # as in gpu/block.c
 
 _one_at_a_time = threading.Lock()
 os.register_at_fork(after_in_child=lambda: globals().update(_one_at_a_time=threading.Lock()))
@@ -40,20 +39,22 @@ class gpu(_answers.Shown):  # noqa: N801 - used like a function: with tare.gpu()
     modules  True: kernels know the PyTorch module that launched them; or a model, or {name: model}, for paths that begin with that name
     ops      True: and the operator; with both, kernels of the backward pass know their module, too
     calls    False: without the CUDA calls of the host, which is cheaper; why the GPU was idle, and what ran in a range, is then unknown
-    graphs   "graph": one record a launch of a CUDA graph, in place of one a kernel
+    graphs   "node": kernels of CUDA graphs one by one; another choice there is only for whole programs (`tare run --gpu-graphs graph`)
     path     keep the trace there: `tare report --gpu`, `tare export` and the page read it
     """
 
     def __init__(
         self, path: str | os.PathLike[str] | None = None, *, modules: Any = False, ops: bool = False, calls: bool = True, graphs: str = "node"
     ) -> None:
-        if graphs not in GRAPHS:
-            raise ValueError(f"graphs={graphs!r}: choose node or graph")
+        if graphs == "graph":
+            raise ValueError("graphs='graph': CUPTI crashes a program that has CUDA graphs when this is switched on; run it by `tare run --gpu --gpu-graphs graph`")
+        if graphs != "node":
+            raise ValueError(f"graphs={graphs!r}: a block has node")
         self._kept = None if path is None else os.path.abspath(os.fspath(path))
         self._names = {"modules": modules, "ops": ops}
         self._calls = calls or self._named  # a kernel is joined to what launched it by the call
         self._forget: Callable[[], Any] = lambda: None
-        self._what = GRAPHS[graphs] | (0 if self._calls else WITHOUT_CALLS)
+        self._what = 0 if self._calls else WITHOUT_CALLS
         self._clear()
 
     def _clear(self) -> None:

@@ -21,7 +21,7 @@ from tare._unknown import Unknown, known
 # The verdicts of src/analyze/watch/growth.h, the one judge of leaks.
 LEAK = {"growing": True, "steady": False}
 
-NO_SITES = "allocation sites come with the memory agent, which this version does not have"
+NO_SITES = "an ONNX file runs in a process of its own, in which allocations are not recorded (tare run --memory records any program)"
 
 
 def mb(size: float | None) -> float | None:

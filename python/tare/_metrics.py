@@ -53,6 +53,12 @@ class MemoryMetrics:
     leak: LeakTest
     samples: int
     course: list = field(default_factory=list, repr=False)  # (seconds, MB) where detailed_memory is on
+    recorded: Any = field(default=None, repr=False, compare=False)  # a tare.memory of the block, where detailed_memory is on
+
+    @property
+    def sites(self) -> Any:
+        """Who allocated in the block, the most at its peak first: sampled, so that bytes are estimates. See tare.memory."""
+        return Unknown("not tracked: detailed_memory=True") if self.recorded is None else self.recorded.sites
 
 
 @dataclass(frozen=True)
@@ -153,7 +159,7 @@ class Metrics:
 
 def as_dict(value: Any) -> Any:
     if is_dataclass(value):
-        return {f.name: as_dict(getattr(value, f.name)) for f in fields(value)}
+        return {f.name: as_dict(getattr(value, f.name)) for f in fields(value) if f.name != "recorded"}
     if isinstance(value, dict):
         return {k: as_dict(v) for k, v in value.items()}
     if isinstance(value, Cost):

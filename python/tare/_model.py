@@ -7,7 +7,7 @@ import contextlib
 import os
 from typing import Any, Callable, Iterable, Iterator
 
-from tare import _answers, _gpu_block, _gpu_memory, _memory
+from tare import _answers, _gpu_block, _gpu_memory, _memory, _memory_block
 from tare._gpu import HOST_ONLY
 from tare._model_inputs import Inputs
 from tare._model_layers import LayerProfiles, profile_module
@@ -283,7 +283,9 @@ class ModelProfiler:
                 out = self._memory_on_gpu(subject, call, num_runs, memory_snapshots, wanted, out)
             elif subject.module is not None and (track_allocations or track_deallocations):
                 out["allocations"] = _memory.torch_allocations(call, wanted)
-        out.setdefault("sites", Unknown(_memory.NO_SITES))
+            if self.device == "cpu":
+                out["sites"] = _memory_block.sites_of(call)
+        out.setdefault("sites", Unknown(HOST_ONLY.format(self.device)))
         out["unknown"] = {"sites": out["sites"].reason} if isinstance(out["sites"], Unknown) else {}
         return out
 

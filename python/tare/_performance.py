@@ -21,6 +21,7 @@ from tare._flops import FlopCounter, prepare
 from tare._forks import keep_lock
 from tare._gpu_names import NO_MEMORY, memory_between, memory_now
 from tare._lines import lines
+from tare._memory_block import memory as memory_of, supported
 from tare._metrics import (
     MB, ComputeMetrics, InstrumentMetrics, MemoryMetrics, Metrics, Seen, SystemMetrics, TimingMetrics, grid_of, leak_test, now_seen,
     system_metrics,
@@ -42,13 +43,13 @@ class Block:
 
     __slots__ = (
         "profiler", "name", "samples", "parent", "watch", "seen", "counter", "modules", "scope", "memory", "cpu", "thread", "begun_ns",
-        "wall_ns", "open_inside", "inside_since", "inside_ns", "instrument_ns", "breakdown", "failed", "sampling_s", "allocated",
+        "wall_ns", "open_inside", "inside_since", "inside_ns", "instrument_ns", "breakdown", "failed", "sampling_s", "allocated", "recorded",
         "__weakref__",
     )  # fmt: skip
 
     def __init__(self, profiler: "PerformanceProfiler", name: str, samples: float | None) -> None:
         self.profiler, self.name, self.samples = profiler, name, samples
-        self.parent = self.watch = self.seen = self.counter = self.modules = self.scope = self.failed = None
+        self.parent = self.watch = self.seen = self.counter = self.modules = self.scope = self.failed = self.recorded = None
         self.open_inside = self.inside_since = self.inside_ns = self.instrument_ns = 0
         self.breakdown: dict[str, int] = {}
         self.wall_ns = None
@@ -263,6 +264,9 @@ class PerformanceProfiler:
             block.counter = FlopCounter().__enter__()
         block.allocated = [memory_now(), None] if "gpu" in self._wants else None
         block.sampling_s = [_tare.sampler_cost()["cpu_s"], None]
+        if self._detailed and supported() is None:
+            block.recorded = memory_of()
+            block.recorded.__enter__()
         block.watch = _tare.Watch(self._wants, *self._paces)
 
     def _known_costs(self) -> Any:
@@ -292,7 +296,7 @@ class PerformanceProfiler:
             most -= 1
 
     def _remove_instruments(self, block: Block) -> None:
-        for counter in (block.counter, block.modules):
+        for counter in (block.recorded, block.counter, block.modules):
             if counter is not None:
                 counter.__exit__(None, None, None)
         if self._lines is not None:
@@ -439,6 +443,7 @@ class PerformanceProfiler:
             leak=leak_test(seen.folds.get("growth", "no samples"), seen.samples("self.memory.rss")),
             samples=seen.samples("self.memory.rss"),
             course=[(at, value / MB) for at, value in seen.folds.get("course", ())] if self._detailed else [],
+            recorded=block.recorded,
         )
 
     def _compute(self, block: Block, seen: Seen) -> ComputeMetrics:

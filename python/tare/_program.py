@@ -135,7 +135,7 @@ def _show(command, profile, options):
         command.show(profile, options)
         return 0
     if getattr(options, "sort", None):
-        profile.written = (options.sort, options.rows)
+        profile.written = (options.sort, options.rows or None)
     try:
         profile.save(options.output)
     except (OSError, ValueError, RuntimeError) as failed:
@@ -235,14 +235,23 @@ def sort_word(word):
     return word
 
 
+def _show_functions(profile, options):
+    """Where the time went, from the top; then which functions spent it themselves."""
+    tree = profile.tree(options.all, 200 if options.all else 40)
+    if tree:
+        print(f"{tree}\n")
+    profile.print(options.sort, 20 if options.rows is None else options.rows or None)
+
+
 def functions(argv):
     """As python -m cProfile."""
     from tare._functions import functions, writer
 
-    about, usage = "Profiles all calls of a Python program, in all threads.", "[-s ORDER] [--rows N] [--fast] [--no-exact-c] [--clock wall|cpu]"
+    about, usage = "Profiles all calls of a Python program, in all threads.", "[-s ORDER] [--rows N] [--all] [--fast] [--no-exact-c] [--clock wall|cpu]"
     parser = _parser("functions", about, usage, _FUNCTIONS_EXAMPLES)
     parser.add_argument("-s", "--sort", default="self", type=sort_word, metavar="ORDER", help="self (default), total, calls, name, file, ...")
-    parser.add_argument("--rows", type=int, metavar="N", help="rows of the table (default: all)")
+    parser.add_argument("--rows", type=int, metavar="N", help="rows of the table (default: 20 on standard output, all in files; 0: all)")
+    parser.add_argument("--all", action="store_true", help="show in the tree what libraries call within themselves, too")
     parser.add_argument("--fast", action="store_true", help="Python functions only, at a fraction of the cost")
     parser.add_argument("--exact-c", action=argparse.BooleanOptionalAction, default=True, help="count every C call (3.12 and newer: --no-exact-c costs less)")
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="wall time (default), or without waiting")
@@ -251,7 +260,7 @@ def functions(argv):
         takes_value=("-o", "--output", "-s", "--sort", "--rows", "--clock"),
         writer=writer,
         profile=lambda options, _: functions(fast=options.fast, exact_c=options.exact_c, clock=options.clock),
-        show=lambda profile, options: profile.print(options.sort, options.rows),
+        show=_show_functions,
     )
     return _main(command, argv)
 

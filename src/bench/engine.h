@@ -5,6 +5,7 @@
 #define BENCH_ENGINE_H
 
 #include "bench/bench.h"
+#include "bench/place.h"
 #include "bench/pool.h"
 #include "core/rng.h"
 #include "core/stats.h"
@@ -25,6 +26,7 @@ struct bench_machine {
     struct known_u64 (*available)(void); /* memory */
     void (*gpu)(struct gpu_own *out);    /* memory that this process has there */
     struct known_u64 (*busy)(void);      /* ns that processors worked, or were taken away, since boot */
+    int (*move)(struct places *p, pid_t thread); /* as places_move(); NULL: nothing is moved */
 };
 extern struct bench_machine bench_machine;              /* what is used */
 extern const struct bench_machine bench_machine_system; /* what it is reset to */
@@ -50,7 +52,8 @@ struct usage { /* sums over runs of what subjects say themselves */
     struct subject_cost sum; /* rss_peak: the greatest */
 };
 
-struct reading { /* of the process and the machine, at one moment; or, but for rss, what lies between two */
+struct reading { /* of the process (pid 0: this) and the machine, at a moment; or, but for rss, between two */
+    pid_t pid;
     struct procstat process;
     struct cpu_ticks ticks;
     struct known_u64 throttled_ns, rss;
@@ -100,17 +103,16 @@ struct case_work {
     struct run_map params_used;
     struct instance *instance;
     uint64_t turn; /* number of its last turn: whoever has the greatest was asked last; 0: had none */
-    uint64_t runs, n_failed; /* of all kinds, warm-up included */
-    uint64_t load_ns, first_run_ns, warmup_runs, warmup_ns;
-    bool judged, steady; /* warm-up */
+    uint64_t runs, n_failed;                                       /* of all kinds, warm-up included */
+    uint64_t load_ns, first_run_ns, warmup_runs, warmup_ns, moves; /* moves: of slices, to other processors */
+    bool judged, steady;                                           /* warm-up */
     struct times samples;
     struct waits waits;
     const char *failure;   /* the first run that failed; NULL: none did */
     tare_status failed;    /* STOP_FAILED */
     struct times switched; /* numbers of the samples during which the system took the processor away */
     struct slices slices;
-    uint64_t spent_ns; /* measuring */
-    uint64_t min_runs, max_runs;
+    uint64_t spent_ns, min_runs, max_runs; /* spent: measuring */
     size_t next_check;
     enum stopped stopped;
     double half_width, half_width_percentile; /* relative; INFINITY: not bounded */
@@ -118,6 +120,7 @@ struct case_work {
     struct memory_track memory;
     struct usage usage;
     struct reading disturbed; /* summed over slices */
+    pid_t elsewhere;          /* the process that does the work; 0: this one, or not known */
     struct run_open_loop open;
 };
 
@@ -145,6 +148,7 @@ struct bench {
     struct lane *lanes; /* one per worker */
     struct times warm;  /* of warm-up; there before memory is read, so that it is nobody's growth */
     struct pool pool;   /* runs the workers when there are several */
+    struct places *places;
     struct rng rng;
     struct known_u64 base_rss;
     uint64_t self_ns, self_watching_ns; /* our own cost per run; when switches are read after each */
@@ -174,21 +178,19 @@ struct stretch {
     struct times *switched; /* not NULL: numbers of times during which the processor was taken away */
     struct reading *after;  /* not NULL: taken right at the end, before anything is put away */
 };
-/* Run the case back to back, all workers together. An interruption is no error: fewer times come back. */
+/* Back to back, all workers together. An interruption is no error: fewer times come back. */
 tare_status closed_slice(struct bench *b, struct case_work *w, struct stretch *stretch, tare_error *err);
 enum { WARMUP_KEPT = 1 << 13 }; /* times of warm-up that are looked at */
 tare_status lanes_open(struct bench *b, tare_error *err);
 void lanes_reset(struct bench *b); /* before each job */
 void lanes_close(struct bench *b);
-/* What the loop itself costs per run, found by running nothing in it. */
-uint64_t closed_self_ns(struct bench *b, bool watching);
-/* Runs as long as this can afford that switches are read after each of them; of shorter ones, only after
- * slow ones. */
+uint64_t closed_self_ns(struct bench *b,
+                        bool watching); /* what the loop costs per run: nothing is run in it */
+/* After runs as long as this switches are read each time; after shorter ones only when they were slow. */
 #define WATCH_EACH_NS 1000000
 uint64_t typical_ns(const struct case_work *w); /* wall time per run, over all workers */
 void usage_add(struct usage *into, const struct subject_cost *cost);
 void usage_merge(struct usage *into, const struct usage *from);
-/* The error of the worker that failed first, with the number of its run; TARE_OK when none did. */
 tare_status lanes_failure(struct bench *b, struct case_work *w, tare_error *err);
 
 /* ---- load_open.c ---- */
@@ -217,15 +219,13 @@ tare_status reading_take(struct subject *s, struct reading *out, tare_error *err
 void disturbance_add(struct case_work *w, struct slice *slice, const struct reading *before,
                      const struct reading *after);
 
-/* Runs slower than the median + max(5 * 1.4826 MAD, half the median), and how many of them fell into slices
- * that were disturbed more than usual. Unknown below 20 samples. */
+/* Runs slower than the median + max(5 * 1.4826 MAD, half the median), and how many of them are explained. */
 tare_status outliers_explain(const struct case_work *w, struct run_outliers *out, tare_error *err);
 
 tare_status memory_before(struct memory_track *m, struct subject *s, struct known_u64 base, tare_error *err);
 tare_status memory_loaded(struct memory_track *m, struct subject *s, tare_error *err);
 void memory_slice(struct memory_track *m, struct slice *slice, const struct reading *before,
                   const struct reading *after);
-/* Growth per run with its interval; *known false when there are too few slices. */
 tare_status memory_slope(const struct slices *slices, struct interval *out, bool *known, tare_error *err);
 
 /* ---- record.c ---- */

@@ -366,6 +366,7 @@ static tare_status measure_all(struct bench *b, tare_error *err)
 {
     tare_status s = pool_open(&b->pool, b->workers, err);
     if (s < 0 || (s = lanes_open(b, err)) < 0) return s;
+    b->places = places_open("", b->plan->seed);
     b->self_ns = closed_self_ns(b, false);
     b->self_watching_ns = closed_self_ns(b, true);
     for (size_t i = 0; b->n_cases > 1 && i < b->n_cases; i++) prime_subject(b, i);
@@ -415,6 +416,7 @@ tare_status bench_run(struct run *run, const struct bench_plan *plan, tare_error
     for (size_t i = 0; i < b.n_cases; i++) finish_case(&b.cases[i]);
     pool_close(&b.pool);
     lanes_close(&b);
+    places_close(b.places);
     mem_free(b.cases);
     return s;
 }

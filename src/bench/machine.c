@@ -57,8 +57,9 @@ static struct known_u64 busy(void)
     return known_u64((t.all - t.idle) * (NS_PER_S / (uint64_t)hz));
 }
 
-const struct bench_machine bench_machine_system = {clock_raw_ns, pause_until, rss, available, gpu, busy};
-struct bench_machine bench_machine = {clock_raw_ns, pause_until, rss, available, gpu, busy};
+const struct bench_machine bench_machine_system = {clock_raw_ns, pause_until, rss,        available,
+                                                   gpu,          busy,        places_move};
+struct bench_machine bench_machine = {clock_raw_ns, pause_until, rss, available, gpu, busy, places_move};
 
 /* ---- memory: what it grew by from before a case's loading, and during the case's own slices ---- */
 
@@ -145,6 +146,7 @@ tare_status reading_take(struct subject *s, struct reading *out, tare_error *err
 {
     struct process_state state;
     tare_status status = TARE_OK;
+    out->pid = 0;
     out->ticks = cpu_ticks_read("");
     out->throttled_ns = cgroup_throttled_ns("");
     if (!s->ops->process) { /* the peak is not asked for: it takes reading one more file */
@@ -153,6 +155,7 @@ tare_status reading_take(struct subject *s, struct reading *out, tare_error *err
         return status;
     }
     if ((status = process_take(s, false, &state, err)) < 0) return status;
+    out->pid = state.pid;
     out->process = state.used;
     out->rss = state.rss;
     return status;

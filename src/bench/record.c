@@ -255,6 +255,7 @@ static void put_stability(struct bench *b, struct run_case *c, const struct case
                                           .half_width = known_if_finite(w->half_width),
                                           .unstable = known_bool(w->stopped == STOP_BUDGET && !w->open.known),
                                           .migrations = w->disturbed.process.migrations};
+    if (!w->open.known) c->stability.moves = known_u64(w->moves);
     if (b->plan->percentile > 0)
         c->stability.half_width_percentile = known_if_finite(w->half_width_percentile);
     if (w->judged) c->stability.steady = known_bool(w->steady);

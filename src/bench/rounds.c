@@ -7,7 +7,7 @@
 #include "bench/steady.h"
 
 #define ROUND_NS NS_PER_S       /* a round over all cases should take about this */
-#define SLICE_MOST_NS 100000000 /* but a slice no longer, so that what disturbs it can be placed in time */
+#define SLICE_MOST_NS 50000000  /* but a slice no longer: what disturbs it has its place, processors change */
 
 enum {
     SOAK_RUNS = 4, /* a slice of so many runs or more has its first one, which finds cold caches, left out */
@@ -48,6 +48,18 @@ static tare_status soak_caches(struct bench *b, struct case_work *w, tare_error 
     return s;
 }
 
+/* Each slice on another processor. Not where several workers are spread by the system, nor where each run is a process
+ * that the system places anew. */
+static bool move_case(struct bench *b, struct case_work *w)
+{
+    const struct subject_ops *ops = w->instance->subject->ops;
+    if (!bench_machine.move || b->workers > 1 || ops->runs_in_child || (ops->process && !w->elsewhere))
+        return false;
+    bool moved = bench_machine.move(b->places, w->elsewhere) >= 0;
+    w->moves += moved;
+    return moved;
+}
+
 /* One slice of a case, with readings of process and machine right before and after it. */
 static tare_status measure_slice(struct bench *b, struct case_work *w, size_t active, tare_error *err)
 {
@@ -59,9 +71,11 @@ static tare_status measure_slice(struct bench *b, struct case_work *w, size_t ac
     stretch.waits = &w->waits;
     stretch.after = &after;
     tare_status s;
-    if (active > 1 && stretch.ns / typical_ns(w) >= SOAK_RUNS && (s = soak_caches(b, w, err)) < 0) return s;
+    bool cold = move_case(b, w) || active > 1;
+    if (cold && stretch.ns / typical_ns(w) >= SOAK_RUNS && (s = soak_caches(b, w, err)) < 0) return s;
     uint64_t started = w->runs;
     if ((s = reading_take(w->instance->subject, &before, err)) < 0) return s;
+    w->elsewhere = before.pid;
     uint64_t clock = bench_machine.now();
     if ((s = closed_slice(b, w, &stretch, err)) < 0) return s;
     clock = bench_machine.now() - clock;

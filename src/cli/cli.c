@@ -205,6 +205,15 @@ struct ort_places cli_ort_places(const char *chosen)
                                .home = secure_getenv("HOME")};
 }
 
+const char *cli_python(char *room, size_t size)
+{
+    const char *chosen = secure_getenv("TARE_PYTHON"), *env = secure_getenv("VIRTUAL_ENV");
+    if (chosen && *chosen) return chosen;
+    if (env && *env && snprintf(room, size, "%s/bin/python3", env) < (int)size && access(room, X_OK) == 0)
+        return room;
+    return "python3";
+}
+
 /* ---- interruptions --------------------------------------------------------------------------- */
 
 volatile sig_atomic_t interrupted;
@@ -450,36 +459,42 @@ static int cli_finish(struct cli *cli, int rc)
 
 /* ---- tare itself ----------------------------------------------------------------------------- */
 
-static void list_commands(struct buf *out)
+static void list_group(struct buf *out, const char *title, unsigned flag)
 {
-    buf_add_str(out, "commands:\n");
-    for (const struct opt_choice *c = command_words(); c->name; c++)
-        buf_printf(out, "  %-11s %s\n", c->name, c->help);
+    buf_printf(out, "%s%s:\n", out->len ? "\n" : "", title);
+    for (const struct command *c = command_table; c->name; c++)
+        if ((c->flags & (CMD_LOOK | CMD_SHARE | CMD_MORE)) == flag && !(c->flags & CMD_PLUMBING))
+            buf_printf(out, "  %-11s %s\n", c->name, c->summary);
 }
 
-/* Commands of the Python package run in an interpreter, but are looked for here, too. The Makefile takes them from the
- * table in python/tare/__main__.py. */
-#ifndef PYTHON_WORDS
-#define PYTHON_WORDS
-#endif
-static const char *const python_words[] = {PYTHON_WORDS NULL};
+/* By what somebody wants to do. What profiles Python is a command like the others, of which another program does the
+ * work. */
+static void list_commands(struct buf *out)
+{
+    list_group(out, "Measure", 0);
+    buf_add_str(out, "\nPython programs (they need the Python package of tare: pip install .):\n");
+    for (const struct python_word *w = python_words; w->name; w++)
+        if (!command_find(w->name)) buf_printf(out, "  %-11s %s\n", w->name, w->help);
+    list_group(out, "Look at results", CMD_LOOK);
+    list_group(out, "Share", CMD_SHARE);
+    list_group(out, "More", CMD_MORE);
+}
 
 static int unknown_command(struct cli *cli, const char *name)
 {
     struct suggest near;
     suggest_init(&near, name, strlen(name));
     for (const struct opt_choice *c = command_words(); c->name; c++) suggest_offer(&near, c->name);
-    for (const char *const *w = python_words; *w; w++) suggest_offer(&near, *w);
     const char *best = suggest_best(&near);
     if (!best) return cli_usage_error(cli, "unknown command '%.80s'", name);
-    return cli_usage_error(cli, "unknown command '%.80s'; did you mean %s%s?", name,
-                           command_find(best) ? "" : "python -m tare ", best);
+    return cli_usage_error(cli, "unknown command '%.80s'; did you mean %s?", name, best);
 }
 
 static int run_command(struct cli *cli, const char *name, int argc, char **argv)
 {
     cli->command = command_find(name);
-    return cli->command ? cli->command->run(cli, argc, argv) : unknown_command(cli, name);
+    if (cli->command) return cli->command->run(cli, argc, argv);
+    return is_python_word(name) ? cmd_python(cli, argc, argv) : unknown_command(cli, name);
 }
 
 /* `tare` alone prints what `tare --help` does, but exits as wrong usage. `--version` is only another way to write the
@@ -495,7 +510,8 @@ int cli_top(struct cli *cli, int argc, char **argv)
     list_commands(&list);
     struct opt_usage usage = {
         .synopsis = "tare <command> [options] [arguments]",
-        .about = "tare weighs machine-learning workloads and subtracts its own weight.",
+        .about = "tare benchmarks, profiles and watches machine-learning workloads. Its own cost is measured, shown "
+                 "beside each result and subtracted from call trees.",
         .list = list.data,
         .tail = "'tare COMMAND -h' explains a command. Exit codes: 0 good, 1 a finding you asked\n"
                 "to be told about, 2 wrong usage or bad input, 3 could not measure.",

@@ -104,6 +104,9 @@ bool cli_cache_dir(char *out, size_t size);
  * while there is one thread only. */
 struct ort_places cli_ort_places(const char *chosen);
 
+/* TARE_PYTHON, else that of the active virtual environment (its path made in `room`), else the one on PATH. */
+const char *cli_python(char *room, size_t size);
+
 /* SIGINT, SIGTERM and SIGHUP while something long is under way: the first of them asks for an orderly end with what is
  * there already, a second one ends tare at once. */
 enum { INTERRUPT_SIGNALS = 3 };

@@ -17,6 +17,7 @@
 #include "cli/service.h"
 #include "core/fmt.h"
 #include "core/mem.h"
+#include "core/unit.h"
 #include "server/server.h"
 #include "store/care.h"
 #include "tls/tls.h"
@@ -30,7 +31,8 @@ struct serve_command {
     const char *backup;
     const char *tls_cert, *tls_key;
     struct duration keep;
-    struct opt_list hosts;
+    const char *keep_samples;
+    struct opt_list hosts, badges;
     struct service manager;
 };
 
@@ -254,7 +256,29 @@ static int serve(struct cli *cli, const struct serve_command *a, struct server_o
     return CLI_GOOD;
 }
 
-static void set_options(const struct serve_command *a, struct server_options *o)
+/* "30d,365d,1825d": each no shorter than the one before, because sums outlive what they are made of. */
+static int read_keep_samples(struct cli *cli, const char *text, struct keep_samples *out)
+{
+    int64_t *const to[] = {&out->readings_ms, &out->minutes_ms, &out->hours_ms};
+    int64_t before = 2 * INT64_C(3600000);
+    for (size_t i = 0; text; i++) {
+        char one[64];
+        size_t n = strcspn(text, ",");
+        struct duration d = {0};
+        snprintf(one, sizeof one, "%.*s", (int)n, text);
+        if (i == 3 || n >= sizeof one || unit_parse_duration(one, &d, &cli->error) != TARE_OK)
+            return cli_usage_error(
+                cli, "--keep-samples %s: one to three times are wanted, as in 30d,365d,1825d", text);
+        if (d.ns / 1000000 < before)
+            return cli_usage_error(cli, "--keep-samples: %s is shorter than %s", one,
+                                   i ? "the one before" : "2h, the least");
+        *to[i] = before = d.ns / 1000000;
+        text = text[n] ? text + n + 1 : NULL;
+    }
+    return 0;
+}
+
+static int set_options(struct cli *cli, const struct serve_command *a, struct server_options *o)
 {
     o->listener = a->manager.listener;
     o->data = a->data;
@@ -269,20 +293,24 @@ static void set_options(const struct serve_command *a, struct server_options *o)
     o->login.longest_ns = (uint64_t)a->longest.ns;
     o->hosts = (const char *const *)a->hosts.items;
     o->n_hosts = a->hosts.n;
+    o->public_badges = (const char *const *)a->badges.items;
+    o->n_public_badges = a->badges.n;
     o->keep_ms = a->keep.ns / 1000000;
+    return read_keep_samples(cli, a->keep_samples, &o->keep_samples);
 }
+
+static const struct opt_usage usage = {
+    .synopsis = "tare serve [options]",
+    .about = "Keep runs of many machines and answer questions about them by HTTP, until a signal ends it. Every "
+             "request but /healthz needs a token (tare token new). Without options it listens on 127.0.0.1 only. "
+             "The address goes to stdout.",
+    .tail = "tare serve                                   on http://127.0.0.1:8321, data in tare-server/\n"
+            "tare token new --scope read,ingest           a token for it\n"
+            "curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8321/api/v1/runs",
+};
 
 int cmd_serve(struct cli *cli, int argc, char **argv)
 {
-    static const struct opt_usage usage = {
-        .synopsis = "tare serve [options]",
-        .about = "Keep runs of many machines and answer questions about them by HTTP, until a signal ends it. Every "
-                 "request but /healthz needs a token (tare token new). Without options it listens on 127.0.0.1 only. "
-                 "The address goes to stdout.",
-        .tail = "tare serve                                   on http://127.0.0.1:8321, data in tare-server/\n"
-                "tare token new --scope read,ingest           a token for it\n"
-                "curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8321/api/v1/runs",
-    };
     struct serve_command a = {.data = "tare-server",
                               .bind = "127.0.0.1",
                               .port = SERVER_PORT,
@@ -293,7 +321,8 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
                               .uploads = 16384,
                               .idle = {INT64_C(1800000000000)},
                               .longest = {INT64_C(43200000000000)},
-                              .hosts = OPT_LIST_INIT};
+                              .hosts = OPT_LIST_INIT,
+                              .badges = OPT_LIST_INIT};
     const struct opt rows[] = {
         OPT_UINT_IN('p', "port", &a.port, 0, 65535, "listen on this port; 0: any that is free"),
         OPT_STRING(0, "bind", &a.bind, "<address>", "listen on this address of the machine"),
@@ -304,6 +333,9 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
         OPT_TIME_IN(0, "keep", &a.keep, INT64_C(3600000000000), INT64_C(3153600000000000000),
                     "remove runs that were made longer ago, but none with a tag or a baseline's name (default: all "
                     "stay)", .flags = OPT_NO_DEFAULT, .arg = "<time>"),
+        OPT_STRING(0, "keep-samples", &a.keep_samples, "<times>",
+                   "remove samples of hosts that are older; a second and a third time: their minutes, and their hours "
+                   "(30d,365d,1825d; default: all stay)"),
         OPT_FLAG(0, "check", &a.check,
                  "do not serve: look whether the data is whole, and say how large it is; exit code 2 when it is not"),
         OPT_PATH(0, "backup", &a.backup, "<file>",
@@ -319,6 +351,8 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
                    .flags = OPT_FILE),
         OPT_LIST(0, "allow-host", &a.hosts, "<name>",
                  "a name by which clients call this server, beside its address and localhost"),
+        OPT_LIST(0, "public-badge", &a.badges, "<project>",
+                 "badges of this project need no token: how its subjects stand is for everybody"),
         OPT_TIME_IN(0, "session-idle", &a.idle, 1000000, INT64_C(86400000000000),
                     "a browser that asks for nothing so long is logged out"),
         OPT_TIME_IN(0, "session-max", &a.longest, 1000000, INT64_C(604800000000000),
@@ -339,8 +373,8 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc == 0 && service_begin(&a.manager, &cli->error) < 0) rc = cli_fail_input(cli);
     if (rc == 0) rc = check_address(cli, &a, &o.at);
+    if (rc == 0) rc = set_options(cli, &a, &o);
     if (rc == 0) {
-        set_options(&a, &o);
         if (a.check)
             rc = check_data(cli, &a, &o);
         else
@@ -348,5 +382,6 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
     }
     tls_release(o.tls);
     opt_list_release(&a.hosts);
+    opt_list_release(&a.badges);
     return rc;
 }

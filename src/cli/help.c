@@ -6,34 +6,13 @@
 #include <string.h>
 
 #include "cli/opt.h"
+#include "report/text.h"
 
 #define COLUMN 28 /* where the descriptions begin */
 
-/* A word that is wider than a line stays whole: it may be a path or a command that somebody copies. */
 void opt_wrap(struct buf *out, const char *text, unsigned column, unsigned indent)
 {
-    bool at_start = true;
-    for (const char *s = text; *s;) {
-        if (*s == '\n') { /* a line break in the text is kept */
-            buf_printf(out, "\n%*s", s[1] == '\n' ? 0 : (int)indent, "");
-            column = indent;
-            at_start = true;
-            s++;
-            continue;
-        }
-        size_t len = strcspn(s, " \n");
-        if (!at_start && column + 1 + len > OPT_HELP_WIDTH) {
-            buf_printf(out, "\n%*s", (int)indent, "");
-            column = indent;
-            at_start = true;
-        }
-        if (!at_start) buf_add_char(out, ' ');
-        buf_add(out, s, len);
-        column += (unsigned)len + !at_start;
-        at_start = false;
-        s += len;
-        if (*s == ' ') s++;
-    }
+    text_wrap(out, text, (struct text_box){column, indent, OPT_HELP_WIDTH});
 }
 
 const char *opt_default_arg(const struct opt *row)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * html_out.c - see html_out.h. */
 #include "cli/html_out.h"
+#include "report/stacks/stacks_report.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -9,6 +10,8 @@
 #include "cli/input.h"
 #include "core/str.h"
 #include "report/export/profile_json.h"
+#include "report/memory/memory_export.h"
+#include "report/memory/memory_report.h"
 #include "report/page/bars_json.h"
 #include "report/trace/joined.h"
 #include "report/trace/report.h"
@@ -18,6 +21,8 @@ void html_out_release(struct html_out *h)
 {
     for (size_t i = 0; i < h->traces.n; i++) trace_close(h->traces.items[i]);
     for (size_t i = 0; i < h->samples.n; i++) samples_release(h->samples.items[i]);
+    for (size_t i = 0; i < h->memories.n; i++) memory_profile_release(h->memories.items[i]);
+    vec_release(&h->memories);
     vec_release(&h->traces);
     vec_release(&h->samples);
     vec_release(&h->items);
@@ -131,6 +136,20 @@ static tare_status add_bars(struct html_out *h, struct trace *t, tare_error *err
     return add_job(h, &t, 1, err);
 }
 
+/* What was sampled from outside, as a profile. */
+static tare_status add_stacks(struct html_out *h, const char *path, struct trace *of, tare_error *err)
+{
+    struct stacks_profile p;
+    struct buf text = BUF_INIT;
+    const struct stacks_wish wish = {.time = STACKS_WALL};
+    tare_status s = stacks_sum(of, &wish, &p, err);
+    if (s == TARE_OK) s = stacks_profile_json(&text, &p, str_file_name(path), err);
+    if (s == TARE_OK) s = html_out_text(h, "profile", arena_str(&h->arena, str_file_name(path)), &text, err);
+    stacks_profile_release(&p);
+    buf_release(&text);
+    return s;
+}
+
 /* What GPUs did, samples over time, the profile, and last the scopes over time: shown beside the profile.
  * Of a trace with samples or a GPU and no scope there is no profile. */
 static tare_status add_parts(struct html_out *h, const char *path, struct trace *of, struct trace *base,
@@ -143,6 +162,7 @@ static tare_status add_parts(struct html_out *h, const char *path, struct trace 
     tare_status s = base && trace_has_gpu(base) ? add_bars(h, base, err) : TARE_OK;
     if (s == TARE_OK && trace_has_gpu(of)) s = add_bars(h, of, err);
     if (s == TARE_OK) s = add_timeline(h, path, err);
+    if (s == TARE_OK && trace_has_stacks(of)) s = add_stacks(h, path, of, err);
     if (s < 0 || (h->items.n > before && !profile_json_has_scopes(of))) return s;
     const char *name = arena_str(&h->arena, str_file_name(path));
     s = add(h, (struct html_item){"profile", name, write_profile, p}, err);
@@ -160,6 +180,67 @@ int html_out_trace_arg(struct html_out *h, struct cli *cli, const char *path, co
     return rc;
 }
 
+/* ---- memory ---- */
+
+struct flame_ctx {
+    const struct memory_process *of;
+    struct arena *arena;
+    enum memory_weight weight;
+};
+
+static tare_status write_flame(struct stream *s, const void *ctx)
+{
+    const struct flame_ctx *f = ctx;
+    return memory_write_profile(s, f->of, f->arena, f->weight);
+}
+
+static tare_status write_memory(struct stream *s, const void *ctx)
+{
+    struct answer a;
+    struct memory_report_options o = {.by = MEMORY_BY_LINE, .no_sites = true};
+    answer_begin(&a, sink_to_buf(&s->out), true, &s->style, s->err);
+    tare_status made = memory_report(&a, (struct memory_profile *)(uintptr_t)ctx, &o);
+    tare_status ended = answer_end(&a);
+    return stream_end(s, made == TARE_OK ? ended : made);
+}
+
+/* Flame graphs of the process with the highest peak: of the peak, of what grew and of churn, where there is any. */
+static tare_status add_flames(struct html_out *h, struct memory_profile *p, const char *name, tare_error *err)
+{
+    static const enum memory_weight shown[] = {MEMORY_WEIGHT_PEAK, MEMORY_WEIGHT_GROWN, MEMORY_WEIGHT_CHURN};
+    tare_status s = TARE_OK;
+    for (size_t i = 0; i < sizeof shown / sizeof *shown && p->n && s == TARE_OK; i++) {
+        struct flame_ctx *f = arena_new(&h->arena, 1, sizeof *f);
+        if (f) *f = (struct flame_ctx){&p->processes[0], &p->arena, shown[i]};
+        const char *title = arena_printf(&h->arena, "%s, %s", name, memory_weight_words[shown[i]]);
+        s = add(h, (struct html_item){"profile", title, write_flame, f}, err);
+    }
+    return s;
+}
+
+static tare_status add_memory(struct html_out *h, struct trace *t, const char *path, tare_error *err)
+{
+    struct memory_profile *p = arena_new(&h->arena, 1, sizeof *p);
+    if (!p) return error_nomem(err, "the report page");
+    tare_status s = memory_sum(t, p, err);
+    if (s == TARE_OK) s = memory_profile_symbols(p, err);
+    tare_status kept = vec_push(&h->memories, p, err);
+    if (kept != TARE_OK) memory_profile_release(p);
+    if (s == TARE_OK) s = kept;
+    const char *name = arena_str(&h->arena, str_file_name(path));
+    if (s == TARE_OK) s = add(h, (struct html_item){"memory", name, write_memory, p}, err);
+    return s == TARE_OK ? add_flames(h, p, name, err) : s;
+}
+
+int html_out_memory(struct html_out *h, struct cli *cli, const char *path)
+{
+    struct trace *t = NULL;
+    int rc = input_trace(cli, path, &t);
+    if (!rc && keep_trace(h, t, &cli->error) < 0) rc = cli_fail(cli);
+    if (!rc && add_memory(h, t, path, &cli->error) < 0) rc = cli_fail(cli);
+    return rc;
+}
+
 int html_out_job(struct html_out *h, struct cli *cli, char **paths, size_t n, bool *is_job)
 {
     const size_t first = h->traces.n;
@@ -174,14 +255,18 @@ int html_out_job(struct html_out *h, struct cli *cli, char **paths, size_t n, bo
     return rc;
 }
 
+tare_status html_out_trace(struct html_out *h, const char *path, tare_error *err)
+{
+    struct trace *t = NULL;
+    tare_status s = trace_open(&t, path, err);
+    if (s == TARE_OK) s = keep_trace(h, t, err);
+    return s == TARE_OK ? add_parts(h, path, t, NULL, err) : s;
+}
+
 void html_out_trace_file(struct html_out *h, struct cli *cli, const char *path)
 {
     tare_error err = TARE_ERROR_INIT;
-    struct trace *t = NULL;
-    tare_status s = trace_open(&t, path, &err);
-    if (s == TARE_OK) s = keep_trace(h, t, &err);
-    if (s == TARE_OK) s = add_parts(h, path, t, NULL, &err);
-    if (s < 0) cli_warn(cli, "the page is without the trace: %s", err.text);
+    if (html_out_trace(h, path, &err) < 0) cli_warn(cli, "the page is without the trace: %s", err.text);
 }
 
 void html_out_trace_beside(struct html_out *h, struct cli *cli, const struct run *run, const char *path)

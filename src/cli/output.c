@@ -42,8 +42,10 @@ static struct sink cli_sink(struct cli *cli)
 
 struct report_style cli_style(const struct term *t)
 {
-    return (struct report_style){term_style(t, TERM_BOLD), term_style(t, TERM_DIM), term_style(t, TERM_PLAIN),
-                                 t->utf8};
+    return (struct report_style){term_style(t, TERM_BOLD),  term_style(t, TERM_DIM),
+                                 term_style(t, TERM_PLAIN), t->utf8,
+                                 term_style(t, TERM_GREEN), term_style(t, TERM_YELLOW),
+                                 term_style(t, TERM_RED),   t->tty ? t->width : 0};
 }
 
 int cli_stream_result(struct cli *cli, tare_status status)
@@ -128,11 +130,23 @@ tare_status output_parse_name(void *name, const char *text, tare_error *err)
 
 /* ==== the history ==== */
 
+/* What is measured stays out of a repository, unless somebody puts it there: as other tools do with their folders. Only
+ * in the folder that nobody chose, when it is made; that it cannot be written is found by others. */
+static void ignore_results(const char *dir)
+{
+    static const char all[] = "# made by tare, with the folder\n*\n";
+    char path[4096];
+    snprintf(path, sizeof path, "%s/.gitignore", dir);
+    file_write_atomic(path, all, sizeof all - 1, FILE_SHARED, NULL);
+}
+
 static int folder_check(struct cli *cli, const char *option, const char *dir)
 {
     char probe[4096];
+    bool made = access(dir, F_OK) != 0;
     if (file_make_folders(dir, &cli->error) != TARE_OK)
         return cli_usage_error(cli, "--%s %s", option, cli->error.text);
+    if (made && strcmp(dir, HISTORY_DIR_DEFAULT) == 0) ignore_results(dir);
     snprintf(probe, sizeof probe, "%s/.tare-XXXXXX", dir);
     int fd = mkostemp(probe, O_CLOEXEC);
     if (fd < 0) return cli_usage_error(cli, "--%s %s: cannot write there: %s", option, dir, strerror(errno));

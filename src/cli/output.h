@@ -47,7 +47,8 @@ struct history_args {
     bool quiet;           /* only what goes wrong is told */
 };
 /* clang-format off */
-#define HISTORY_ARGS_INIT {.output_dir = "tare-results"}
+#define HISTORY_DIR_DEFAULT "tare-results"
+#define HISTORY_ARGS_INIT {.output_dir = HISTORY_DIR_DEFAULT}
 /* Where it is: rows of every command that writes or asks the history. */
 #define OPT_HISTORY(a) \
     OPT_PATH(0, "history", &(a)->file, "<file>", "the history (default: history.db in --output-dir)")

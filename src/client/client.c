@@ -231,10 +231,12 @@ static tare_status receive(struct client *c, tare_error *err)
 static tare_status write_question(const struct client *c, const struct client_request *q, struct buf *out,
                                   tare_error *err)
 {
+    const char *target = c->prefix[0] || q->target[0] ? q->target : "/";
     buf_printf(out, "%s %s%s HTTP/1.1\r\nHost: %s\r\nAccept: application/json\r\nUser-Agent: tare/%s\r\n",
-               q->method, c->prefix, q->target, c->host, TARE_VERSION);
+               q->method, c->prefix, target, c->host, TARE_VERSION);
     if (c->token[0]) buf_printf(out, "Authorization: Bearer %s\r\n", c->token);
     if (q->type) buf_printf(out, "Content-Type: %s\r\nContent-Length: %zu\r\n", q->type, q->n);
+    if (q->headers) buf_add_str(out, q->headers);
     buf_add_str(out, "\r\n");
     if (q->n) buf_add(out, q->body, q->n);
     return buf_status(out, err);

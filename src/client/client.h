@@ -33,6 +33,7 @@ struct client_options {
 struct client_request {
     const char *method, *target; /* target: "/path?query", behind the path of the URL */
     const char *type;            /* of the body; NULL: there is none */
+    const char *headers;         /* more of them, each with its end of line; NULL: none */
     const void *body;
     size_t n;
     bool harmless; /* asking twice is as asking once: where a kept connection breaks it is sent again */

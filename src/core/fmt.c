@@ -160,8 +160,12 @@ static bool is_factor(double ratio)
 static void add_change(struct buf *b, double ratio, bool factor)
 {
     double p = 100 * (ratio - 1);
-    if (fabs(p) < 0.005) p = 0; /* no "-0.00" */
-    if (factor)
+    if (fabs(p) < 0.005) p = 0;              /* no "-0.00" */
+    if (factor && ratio > 0 && ratio < 1e-9) /* nobody counts more zeros */
+        buf_add_str(b, "< 0.000000001x");
+    else if (factor && ratio > 0 && ratio < 1e-4)
+        buf_printf(b, "%.*fx", (int)ceil(-log10(ratio)) + 2, ratio); /* no power of ten */
+    else if (factor)
         buf_printf(b, "%sx", three_of(ratio, false).s);
     else
         buf_printf(b, "%+.*f", decimals(fabs(p), 0.995, 99.5), p);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/spark.h"
+
 void history_past_of(struct history_past *p, const struct run *run)
 {
     p->subject = run->subject.name;
@@ -42,4 +44,31 @@ tare_status history_past_values(void *ctx, const char *case_name, const char *me
     }
     vec_release(&points.at);
     return TARE_OK;
+}
+
+enum { DRAWN_LEAST = 4, DRAWN_MOST = 24 };
+
+static void draw(struct history_past *p, struct comparison *c, const char *case_name,
+                 struct comparison_metric *m)
+{
+    struct compare_moment at[DRAWN_MOST];
+    struct compare_series past = {at, 0, DRAWN_MOST};
+    double y[DRAWN_MOST + 1];
+    struct buf line = BUF_INIT;
+    tare_error none = TARE_ERROR_INIT;
+    tare_status s = history_past_values(p, case_name, m->metric, &past, &none);
+    if (s != TARE_OK || past.n < DRAWN_LEAST || !m->new_.known || !(m->new_.value > 0)) return;
+    for (size_t i = 0; i < past.n; i++) y[i] = at[i].y;
+    y[past.n] = log(m->new_.value); /* the run that is judged is the last one */
+    spark_add(&line, y, past.n + 1, DRAWN_MOST + 1, true);
+    if (!line.failed) run_map_text(&c->arena, &m->evidence, "history", line.data);
+    buf_release(&line);
+}
+
+void history_past_draw(struct history_past *p, struct comparison *c)
+{
+    for (size_t i = 0; i < c->cases.n; i++)
+        for (size_t k = 0; k < c->cases.at[i]->metrics.n; k++)
+            if (strcmp(c->cases.at[i]->metrics.at[k]->role, "gate") == 0)
+                draw(p, c, c->cases.at[i]->name, c->cases.at[i]->metrics.at[k]);
 }

@@ -22,4 +22,7 @@ void history_past_of(struct history_past *p, const struct run *run);
 tare_status history_past_values(void *ctx, const char *case_name, const char *metric,
                                 struct compare_series *out, tare_error *err);
 
+/* How each gate went over earlier runs, as a line of blocks in its evidence (`history`), unless they are few. */
+void history_past_draw(struct history_past *p, struct comparison *c);
+
 #endif

@@ -14,7 +14,21 @@
 struct trend_ask {
     struct store_query query; /* metric is not NULL; subject NULL: all, each for itself */
     uint64_t last;            /* newest so many runs of each series; 0: all */
+    uint64_t reach;           /* so many, where the accepted run is not among those; 0: no more */
+    const char *branch;       /* clean runs on this branch alone; NULL: all */
     bool anchored, absolute;  /* only ratios to an anchor; only values of their own */
+};
+
+/* The run that somebody accepted as what later ones are judged against: the baseline of this name. */
+#define TREND_ACCEPTED "baseline"
+
+struct trend_accepted {
+    char run[ULID_SIZE];   /* "": none was */
+    bool seen;             /* it is among the points */
+    size_t at;             /* where */
+    struct interval ratio; /* the newest level / the level that it is of; 1 where that is the same */
+    bool worse;            /* surely, where there are enough runs for an interval */
+    size_t change;         /* the worst change since, where worse */
 };
 
 struct trend_series {                                           /* one case on one host */
@@ -26,6 +40,7 @@ struct trend_series {                                           /* one case on o
     double *y;                  /* their logarithms */
     size_t left_out;            /* not above 0 */
     struct trend found;
+    struct trend_accepted accepted;
     const char
         *gap; /* why a gate cannot be read of the newest run, which does not have the metric; NULL: it has */
     bool gap_fails; /* and what it has is worse beyond all plausible noise */

@@ -160,6 +160,32 @@ static void add_now(struct buf *b, const struct trend_answer *found, const struc
     buf_add_char(b, '\n');
 }
 
+static void add_accepted(struct buf *b, const struct trend_series *s, const struct trend_style *t)
+{
+    const struct trend_accepted *a = &s->accepted;
+    if (!a->run[0]) return;
+    buf_add_str(b, "  baseline ");
+    if (!a->seen) {
+        buf_printf(b, "%s is not among these runs\n", a->run);
+        return;
+    }
+    add_point(b, &s->points.at.items[a->at]);
+    buf_add_str(b, ": ");
+    if (a->ratio.value == 1) {
+        buf_add_str(b, "no change of level since\n");
+        return;
+    }
+    buf_printf(b, "%s%s%s by ", a->worse ? t->worse : "", a->worse ? "worse" : "changed",
+               a->worse ? t->plain : "");
+    fmt_change(b, a->ratio.value);
+    if (a->ratio.lo > 0 && isfinite(a->ratio.hi)) {
+        buf_add_str(b, " (");
+        fmt_changes(b, a->ratio.lo, a->ratio.hi, " to ");
+        buf_add_char(b, ')');
+    }
+    buf_add_str(b, " since\n");
+}
+
 /* ---- one description for text and JSON ---- */
 
 static void say_known(struct answer *a, const char *key, struct known_f64 v, const struct trend_series *s)
@@ -203,6 +229,18 @@ static void say_levels(struct answer *a, const struct trend *t)
     answer_list_end(a);
 }
 
+static void say_accepted(struct answer *a, const struct trend_accepted *of)
+{
+    answer_object_flat(a, "baseline");
+    answer_str(a, "run", of->run[0] ? of->run : NULL, NULL);
+    answer_bool(a, "seen", of->seen, NULL);
+    answer_bool(a, "worse", of->worse, NULL);
+    answer_f64(a, "ratio", of->seen ? of->ratio.value : NAN, NULL);
+    answer_f64(a, "ratio_lo", of->seen && of->ratio.lo > 0 ? of->ratio.lo : NAN, NULL);
+    answer_f64(a, "ratio_hi", of->seen ? of->ratio.hi : NAN, NULL);
+    answer_object_end(a);
+}
+
 /* JSON and text are made in one go, in the order of both: answers without a format are JSON only, add_*() are text
  * only. Without a point there is nothing to tell a person, but a program finds all keys. */
 static void say_series(struct answer *a, const struct trend_answer *found, const struct trend_series *s,
@@ -224,12 +262,14 @@ static void say_series(struct answer *a, const struct trend_answer *found, const
     answer_bool(a, "worse", t->creep.worse, NULL);
     answer_f64(a, "ratio", t->levels.n ? t->creep.ratio : NAN, NULL);
     answer_object_end(a);
+    say_accepted(a, &s->accepted);
     say_levels(a, t);
     if (any) add_now(answer_text(a), found, s, style);
     answer_list(a, "changes");
     for (size_t i = 0; i < t->changes.n; i++) say_change(a, s, &t->changes.items[i], style);
     answer_list_end(a);
     if (any) add_creep(answer_text(a), s);
+    if (any) add_accepted(answer_text(a), s, style);
     if (any) add_limits(answer_text(a), s);
     say_points(a, s);
 }

@@ -126,6 +126,12 @@ void answer_table(struct answer *a, const char *key, const struct table_column *
     table_init(&a->table, columns, n);
 }
 
+void answer_table_drop_empty(struct answer *a)
+{
+    end_cell(a);
+    table_drop_empty(&a->table);
+}
+
 void answer_table_end(struct answer *a)
 {
     answer_list_end(a);

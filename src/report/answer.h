@@ -65,6 +65,7 @@ void answer_list_end(struct answer *a);
 /* A list whose words are the cells of a table, row after row. A cell without words does not exist, one with empty
  * words is "-". No rows: no table. */
 void answer_table(struct answer *a, const char *key, const struct table_column *columns, uint32_t n);
+void answer_table_drop_empty(struct answer *a); /* columns that say nothing in any row; before the end */
 void answer_table_end(struct answer *a);
 
 #endif

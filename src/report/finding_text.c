@@ -8,7 +8,18 @@
 #include "core/fmt.h"
 #include "report/text.h"
 
-enum { TEXT_MOST = 1000 };
+enum { TEXT_MOST = 1000, INDENT = 12 };
+
+static void add_sentence(struct stream *s, const char *text, unsigned column, unsigned indent)
+{
+    struct buf plain = BUF_INIT;
+    text_name(&plain, text, TEXT_MOST);
+    if (plain.failed)
+        s->out.failed = 1;
+    else if (plain.len)
+        text_wrap(&s->out, plain.data, (struct text_box){column, indent, s->style.width});
+    buf_release(&plain);
+}
 
 static void add_value(struct buf *b, const struct run_value *v)
 {
@@ -54,16 +65,17 @@ static void write_basis(struct stream *s, const struct run_finding *f)
 void text_finding(struct stream *s, const struct run_finding *f, bool several_cases)
 {
     struct buf *b = &s->out;
-    buf_printf(b, "  %-8s  ", f->severity);
-    text_name(b, f->title, TEXT_MOST);
+    const char *colour = text_verdict_style(&s->style, f->severity, strlen(f->severity));
+    buf_printf(b, "  %s%-8s%s  ", colour, f->severity, *colour ? s->style.plain : "");
+    add_sentence(s, f->title, INDENT, INDENT);
     if (f->case_name && *f->case_name && several_cases) {
         buf_printf(b, "  %s[", s->style.dim);
         text_name(b, f->case_name, TEXT_MOST);
         buf_printf(b, "]%s", s->style.plain);
     }
     if (f->action) {
-        buf_add_str(b, "\n            -> ");
-        text_name(b, f->action, TEXT_MOST);
+        buf_printf(b, "\n%*s-> ", INDENT, "");
+        add_sentence(s, f->action, INDENT + 3, INDENT + 3);
     }
     write_basis(s, f);
     buf_add_char(b, '\n');

@@ -145,7 +145,7 @@ static tare_status put_item(struct stream *s, const struct html_item *item, bool
     return st == TARE_OK ? stream_poll(s) : st;
 }
 
-static tare_status put_data(struct stream *s, const struct html_page *page)
+tare_status html_write_data(struct stream *s, const struct html_page *page)
 {
     struct run stamp; /* who writes, and when */
     struct json j;
@@ -164,7 +164,7 @@ static tare_status put_escaped(struct stream *s, const struct html_page *page)
     struct escape e = {.to = s};
     struct stream inner;
     stream_init(&inner, (struct sink){escape_write, &e}, s->err);
-    tare_status st = put_data(&inner, page);
+    tare_status st = html_write_data(&inner, page);
     if (st < 0) inner.status = st;
     tare_status ended = stream_finish(&inner);
     release_held(&e);

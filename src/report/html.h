@@ -32,6 +32,8 @@ bool html_has_viewer(void); /* false: built without node */
 
 /* TARE_UNSUPPORTED when this build has no viewer. */
 tare_status html_write(struct stream *s, const struct html_page *page);
+/* Its documents alone, as one JSON object (tare.page/1), for a viewer that is there already. */
+tare_status html_write_data(struct stream *s, const struct html_page *page);
 
 /* ---- documents of this layer as items ---- */
 

@@ -25,11 +25,10 @@ struct sink sink_to_file(struct file_out *f); /* which the caller commits */
 struct report_style {
     const char *bold, *dim, *plain;
     bool utf8;
+    const char *good, *warn, *bad; /* of verdicts and severities */
+    unsigned width;                /* of the terminal, for sentences to be wrapped at; 0: none */
 };
-#define REPORT_STYLE_NONE \
-    {                     \
-        "", "", "", false \
-    }
+#define REPORT_STYLE_NONE {"", "", "", false, "", "", "", 0}
 
 /* ---- the stream ---- */
 

@@ -83,6 +83,29 @@ void table_row(struct table *t, const void *row)
     for (uint32_t c = 0; c < t->n_columns; c++) t->fills[c].fill(table_cell(t), row);
 }
 
+static bool says_something(const struct table *t, const struct table_cell *cell)
+{
+    return cell->len && !(cell->len == 1 && t->text.data[cell->at] == '-');
+}
+
+void table_drop_empty(struct table *t)
+{
+    bool told[TABLE_MAX_COLUMNS] = {false};
+    size_t kept = 0;
+    uint32_t n = 0, was = t->n_columns;
+    close_cell(t);
+    if (!t->n_cells || t->text.failed || was > TABLE_MAX_COLUMNS) return;
+    for (size_t i = 0; i < t->n_cells; i++)
+        if (says_something(t, &t->cells[i])) told[i % was] = true;
+    for (size_t i = 0; i < t->n_cells; i++)
+        if (told[i % was]) t->cells[kept++] = t->cells[i];
+    if (!kept) return;
+    for (uint32_t c = 0; c < was; c++)
+        if (told[c]) t->columns[n++] = t->columns[c];
+    t->n_cells = kept;
+    t->n_columns = n;
+}
+
 /* There are rows, and everything of them; where it is not, or does not fit, the stream has failed. */
 static bool is_printable(struct table *t, struct stream *s)
 {
@@ -105,7 +128,17 @@ struct piece {
     const char *text;
     size_t len;
     uint32_t columns;
+    const struct report_style *style; /* NULL: as it is */
 };
+
+/* A verdict that stands alone in a cell has its colour in every table. */
+static void add_piece(struct buf *out, const struct piece *p)
+{
+    const char *colour = p->style ? text_verdict_style(p->style, p->text, p->len) : "";
+    buf_add_str(out, colour);
+    buf_add(out, p->text, p->len);
+    if (*colour) buf_add_str(out, p->style->plain);
+}
 
 static void print_cell(const struct table *t, struct buf *out, uint32_t c, uint32_t width, struct piece p)
 {
@@ -113,7 +146,7 @@ static void print_cell(const struct table *t, struct buf *out, uint32_t c, uint3
     bool last = c + 1 == t->n_columns, left = t->columns[c].left;
     if (c > 0) add_blanks(out, TABLE_GAP);
     if (!left) add_blanks(out, pad);
-    buf_add(out, p.text, p.len);
+    add_piece(out, &p);
     if (left && !last) add_blanks(out, pad);
 }
 
@@ -140,7 +173,8 @@ static void print_text(struct table *t, struct stream *s, const char *head)
     measure(t, titles, width);
     buf_add_str(&s->out, head);
     for (uint32_t c = 0; c < t->n_columns; c++) {
-        struct piece title = {titles[c].data, titles[c].len, text_columns(titles[c].data, titles[c].len)};
+        struct piece title = {titles[c].data, titles[c].len, text_columns(titles[c].data, titles[c].len),
+                              NULL};
         print_cell(t, &s->out, c, width[c], title);
         buf_release(&titles[c]);
     }
@@ -149,7 +183,7 @@ static void print_text(struct table *t, struct stream *s, const char *head)
     for (size_t i = 0; i < t->n_cells && s->status == TARE_OK; i++) {
         const struct table_cell *cell = &t->cells[i];
         uint32_t c = (uint32_t)(i % t->n_columns);
-        struct piece piece = {t->text.data + cell->at, cell->len, cell->columns};
+        struct piece piece = {t->text.data + cell->at, cell->len, cell->columns, &s->style};
         print_cell(t, &s->out, c, width[c], piece);
         if (c + 1 < t->n_columns) continue;
         buf_add_char(&s->out, '\n');

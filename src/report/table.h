@@ -44,6 +44,9 @@ struct buf *table_cell(struct table *t); /* begin the next cell: what is added t
 bool table_cell_is_empty(const struct table *t);  /* the open one */
 void table_row(struct table *t, const void *row); /* all cells of one row, of a table_of() */
 
+void table_drop_empty(
+    struct table *t); /* columns in which every cell is empty or "-", once all rows are there */
+
 /* They print and release; of a table without a row nothing is printed, and the answer is false. `head` is how the
  * titles look, one of the stream's style. In Markdown and HTML nothing in a cell can open a tag, a link or a
  * cell. */

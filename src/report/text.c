@@ -78,7 +78,50 @@ uint32_t text_columns(const char *s, size_t n)
     return columns;
 }
 
+/* A word that is wider than a line stays whole: it may be a path or a command that somebody copies. A line break in the
+ * text is kept. */
+void text_wrap(struct buf *out, const char *text, struct text_box box)
+{
+    unsigned column = box.column;
+    bool at_start = true;
+    for (const char *s = text; *s;) {
+        size_t len = strcspn(s, " \n");
+        unsigned columns = text_columns(s, len);
+        bool full = !at_start && box.width && column + 1 + columns > box.width;
+        if (*s == '\n' || full) {
+            buf_printf(out, "\n%*s", s[0] == '\n' && s[1] == '\n' ? 0 : (int)box.indent, "");
+            column = box.indent;
+            at_start = true;
+            s += *s == '\n';
+            continue;
+        }
+        if (!at_start) buf_add_char(out, ' ');
+        buf_add(out, s, len);
+        column += columns + !at_start;
+        at_start = false;
+        s += len;
+        if (*s == ' ') s++;
+    }
+}
+
 /* ---- lines ---- */
+
+static bool is_among(const char *const *words, const char *word, size_t n)
+{
+    for (; *words; words++)
+        if (strlen(*words) == n && memcmp(*words, word, n) == 0) return true;
+    return false;
+}
+
+const char *text_verdict_style(const struct report_style *style, const char *word, size_t n)
+{
+    static const char *const good[] = {"improved", "pass", NULL};
+    static const char *const bad[] = {"regressed", "fail", "critical", NULL};
+    static const char *const doubt[] = {"inconclusive", "unverified", "warn", NULL};
+    if (is_among(good, word, n)) return style->good;
+    if (is_among(bad, word, n)) return style->bad;
+    return is_among(doubt, word, n) ? style->warn : "";
+}
 
 void text_heading(struct stream *s, const char *title)
 {

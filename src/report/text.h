@@ -21,7 +21,16 @@ void text_folded(struct buf *b, const char *s, size_t n); /* also ';' as \x3b: o
 void text_json(struct buf *b, const char *s, size_t n);   /* quoted */
 uint32_t text_columns(const char *s, size_t n);           /* characters, for aligning */
 
+/* Words from a column on; further lines begin at `indent`. */
+struct text_box {
+    unsigned column, indent, width; /* width 0: one line */
+};
+void text_wrap(struct buf *out, const char *text, struct text_box box);
+
 /* ---- lines of a report for people ---- */
+
+/* The colour of a verdict or a severity: "regressed", "pass", "warn"; "" where the word is neither. */
+const char *text_verdict_style(const struct report_style *style, const char *word, size_t n);
 
 void text_heading(struct stream *s, const char *title);
 /* "name       value", nothing for an empty value, which is released. */

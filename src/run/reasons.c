@@ -79,6 +79,7 @@ static const struct reason of_cases[] = {
     {"stability.half_width_percentile", {"no percentile was asked for (--percentile), or too few runs"}},
     {"stability.steady", {"the warm-up was not judged"}},
     {"stability.migrations", {"the kernel does not tell"}},
+    {"stability.moves", {"runs on a schedule (--rate) are left where they are"}},
     {"open_loop", {"runs were not offered at a rate (--rate)", once, nothing, untold}},
     {"self", {NULL, once, nothing, untold}},
 };

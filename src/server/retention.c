@@ -10,7 +10,9 @@
 #define PAUSE_NS (200 * MS)
 #define IDLE_NS (60000 * MS)
 #define PIECE_WAITS_MS (24 * 3600 * INT64_C(1000)) /* for its file */
-enum { PIECES_AT_ONCE = 2 };                       /* of 4 MiB each */
+#define ID_LASTS_MS (7 * 24 * 3600 * INT64_C(1000)) /* at least */
+#define SHORT_NS (20 * MS)                          /* between slices of samples, which take some milliseconds */
+enum { PIECES_AT_ONCE = 2 /* of 4 MiB each */, CHUNKS_AT_ONCE = 200 };
 
 /* The time of day, but never later than it was at the start and what went by since: a clock that is set forward while
  * the server runs must not make every run old. */
@@ -38,11 +40,30 @@ static bool sweep_pieces(struct server *s, struct store *st, tare_error *err)
     return e.removed == e.most;
 }
 
+/* Samples of hosts, and ids of their batches: a batch that comes again so late counts as new. */
+static bool expire_samples(struct server *s, struct store *st, tare_error *err)
+{
+    const struct keep_samples *keep = &s->options.keep_samples;
+    int64_t now = careful_now_ms(s);
+    if (!keep->readings_ms) return false;
+    int64_t ids = keep->readings_ms > ID_LASTS_MS ? keep->readings_ms : ID_LASTS_MS;
+    struct store_rollup_expiry e = {.readings_ms = now - keep->readings_ms,
+                                    .minutes_ms = keep->minutes_ms ? now - keep->minutes_ms : 0,
+                                    .hours_ms = keep->hours_ms ? now - keep->hours_ms : 0,
+                                    .ids_ms = now - ids,
+                                    .most = CHUNKS_AT_ONCE};
+    if (st->ops->rollups.expire(st, &e, err) == TARE_OK) return e.more;
+    s->options.say(s->options.say_ctx, err->text);
+    return false;
+}
+
 uint64_t retention_slice(void *ctx, struct store *st)
 {
     struct server *s = ctx;
     tare_error err = TARE_ERROR_INIT;
     bool more = expire_runs(s, st, &err);
     if (!more) more = sweep_pieces(s, st, &err);
+    bool samples = expire_samples(s, st, &err);
+    if (samples && !more) return SHORT_NS;
     return more ? PAUSE_NS : IDLE_NS;
 }

@@ -32,17 +32,20 @@ void openapi_write(struct buf *out); /* openapi.c: the table as an OpenAPI 3.1 d
 
 extern const struct steps runs_list, runs_get, runs_view, runs_post;            /* api_runs.c */
 extern const struct steps pieces_post, uploads_post, uploads_list, uploads_get; /* uploads/api_uploads.c */
-extern const struct steps uploads_profile, uploads_bars, uploads_timeline;      /* uploads/api_view.c */
-extern const struct steps series_list, series_get;                              /* api_series.c */
+extern const struct steps uploads_profile, uploads_bars, uploads_timeline,
+    uploads_page;                                  /* uploads/api_view.c */
+extern const struct steps series_list, series_get; /* api_series.c */
 
 extern const struct steps tokens_list, tokens_post, tokens_delete, audit_list; /* api_tokens.c */
 
-extern const struct steps trend_get, regressions_list;               /* api_trend.c */
-extern const struct steps compare_get;                               /* api_compare.c */
-extern const struct steps session_get, session_post, session_delete; /* api_session.c */
-extern const struct steps app_page, app_script, app_style;           /* app.c */
-extern const struct steps hosts_list, metrics_get, metrics_post;     /* api_metrics.c */
-extern const struct steps otlp_post, live_get, self_get, prom_get;   /* api_otlp.c, stream.c, api_self.c */
+extern const struct steps trend_get, regressions_list;                              /* api_trend.c */
+extern const struct steps compare_get;                                              /* api_compare.c */
+extern const struct steps baselines_list, baselines_post, baselines_delete;         /* api_baselines.c */
+extern const struct steps good_get, badge_get, line_get, public_badge, public_line; /* api_badge.c */
+extern const struct steps session_get, session_post, session_delete;                /* api_session.c */
+extern const struct steps app_page, app_script, app_style;                          /* app.c */
+extern const struct steps hosts_list, metrics_get, metrics_post;                    /* api_metrics.c */
+extern const struct steps otlp_post, live_get, self_get, prom_get; /* api_otlp.c, stream.c, api_self.c */
 extern const struct steps requests_post, services_list, services_latency, reports_list,
     reports_get;                                                                 /* api_requests.c */
 extern const struct steps jobs_list, jobs_get, jobs_post, jobs_delete;           /* api_jobs.c */

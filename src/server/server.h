@@ -8,6 +8,7 @@
 #include "server/alerts/alarms.h"
 #include "server/access/audit.h"
 #include "server/desk.h"
+#include "server/exports/exports.h"
 #include "server/jobs/jobs.h"
 #include "server/live/stream.h"
 #include "server/net/loop.h"
@@ -24,11 +25,17 @@ struct server_options {
     struct sockaddr_storage at;
     int listener; /* a socket that listens there already; 0: none */
     unsigned threads, connections_max, per_address_max;
-    int64_t keep_ms;          /* runs older than this go, but for those with a tag; 0: none */
+    int64_t keep_ms; /* runs older than this go, but for those with a tag; 0: none */
+    /* samples of hosts as they came, their minutes, their hours: gone when older; 0: never */
+    struct keep_samples {
+        int64_t readings_ms, minutes_ms, hours_ms;
+    } keep_samples;
     uint64_t uploads_max;     /* bytes of the files of one project; 0: no limit */
     double rate_per_s;        /* of each token and each address; 0: no limit */
     const char *const *hosts; /* names that Host may have beside the address itself and localhost */
     size_t n_hosts;
+    const char *const *public_badges; /* projects whose badges need no token */
+    size_t n_public_badges;
     struct login_times login;
     bool encrypted;          /* browsers reach it by https only, here or at a proxy: cookies say so */
     struct tls_context *tls; /* https here; NULL: http. Its owner is the caller */
@@ -46,8 +53,10 @@ struct server {
     struct rate *rate;
     struct notes *notes;
     struct desk *readers, *viewers, *writer;      /* viewers: for what takes long */
+    struct desk *roller;                          /* nothing is put there: it sums up hours of hosts */
     struct jobs *jobs;                            /* NULL: nothing is run */
     struct alarms *alarms;                        /* NULL: there are no rules */
+    struct exports *exports;                      /* NULL: samples are handed on to nobody */
     struct rate_limit limit, failed_auth, listed; /* listed: refusals in the audit */
     struct instant began;
     int64_t began_unix_ms; /* the same moment by the time of day, and by login_clock() */

@@ -30,7 +30,8 @@ struct steps {
     const char *type;               /* of its reply; NULL: application/json */
     const char *takes;              /* a type of bodies beside application/json; NULL: none */
     bool bytes;                     /* that type alone, no JSON */
-    bool slow;                      /* `read` may take seconds: on a thread of its own, where others wait */
+    bool gzip; /* bodies may come packed so: `read` unpacks them, within the route's limit */
+    bool slow; /* `read` may take seconds: on a thread of its own, where others wait */
 };
 
 void steps_begin(struct server *s, struct exchange *x); /* on a thread of the loop */

@@ -18,13 +18,6 @@ struct store_expiry {
     bool more;         /* out: there may be more to remove */
 };
 
-/* The run that a baseline's name pins for a subject in a project; NULL: in any. TARE_INVALID: none. */
-struct store_pin {
-    const char *name, *subject, *project;
-};
-tare_status store_baseline_of(struct store *s, const struct store_pin *p, char id[ULID_SIZE],
-                              tare_error *err);
-
 struct store_prune {
     uint64_t keep;      /* newest so many of each subject stay; 0: no such rule */
     int64_t older_ms;   /* created before this time goes; 0: no such rule */

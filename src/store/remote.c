@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * remote.c - a history that a server keeps (tare serve), over its API: runs are listed, read and added, numbers asked
- * for. What changes runs that are there is done where they are. Documents go as they are: the server takes them
- * apart. */
+ * for, baselines accepted. What else changes runs that are there is done where they are. Documents go as they are: the
+ * server takes them apart. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -87,7 +87,8 @@ static tare_status ask(struct remote_store *s, const struct client_request *q, t
     tare_status status = buf_status(&s->target, err);
     if (status == TARE_OK) status = client_ask(s->client, q, &s->reply, err);
     if (status != TARE_OK) return status;
-    return s->reply.status == 200 || s->reply.status == 201 ? TARE_OK : refused(s, err);
+    bool good = s->reply.status == 200 || s->reply.status == 201 || s->reply.status == 204;
+    return good ? TARE_OK : refused(s, err);
 }
 
 static tare_status get(struct remote_store *s, tare_error *err)
@@ -305,6 +306,24 @@ static tare_status remote_remove(struct store *s, const char *id, tare_error *er
     return cannot(s, err);
 }
 
+static tare_status remote_pin(struct store *base, const char *id, const char *name, bool on, tare_error *err)
+{
+    struct remote_store *s = remote_of(base);
+    struct buf body = BUF_INIT;
+    if (!store_name_ok(name)) return error_set(err, TARE_INVALID, "'%.80s' is no name of a baseline", name);
+    buf_clear(&s->target);
+    buf_add_str(&s->target, "/api/v1/baselines");
+    if (!on) buf_printf(&s->target, "/%s?name=%s", id, name);
+    buf_printf(&body, "{\"run\":\"%s\",\"name\":\"%s\"}", id, name);
+    tare_status status = buf_status(&body, err);
+    if (status == TARE_OK && on)
+        status = post(s, "application/json", (struct store_body){body.data, body.len}, err);
+    else if (status == TARE_OK)
+        status = ask(s, &(struct client_request){.method = "DELETE", .target = s->target.data}, err);
+    buf_release(&body);
+    return status;
+}
+
 static tare_status remote_name(struct store *s, const char *id, const char *name, bool on, tare_error *err)
 {
     (void)id, (void)name, (void)on;
@@ -347,7 +366,7 @@ const struct store_ops store_remote = {
     .add = remote_add,
     .remove = remote_remove,
     .tag = remote_name,
-    .pin = remote_name,
+    .pin = remote_pin,
     .list = remote_list,
     .body = remote_body,
     .names = remote_series_names,

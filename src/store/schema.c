@@ -87,5 +87,23 @@ static const char version_4[] =
     "UPDATE baseline SET subject = (SELECT project.name || '\x1f' || baseline.subject FROM project"
     " WHERE project.run = baseline.run) WHERE EXISTS (SELECT 1 FROM project WHERE project.run = baseline.run);";
 
-const char *const db_migrations[] = {version_1, version_2, version_3, version_4};
+/* Sums over minutes and hours (rollup.h). A chunk of before may reach into the next hour: that is due, too. */
+static const char version_5[] =
+    "CREATE TABLE block(host INTEGER NOT NULL REFERENCES host(id), at_ms INTEGER NOT NULL, seq INTEGER NOT NULL,"
+    " due_ms INTEGER NOT NULL, cut INTEGER NOT NULL, PRIMARY KEY(host, at_ms)) WITHOUT ROWID;"
+    "CREATE INDEX block_by_due ON block(due_ms, at_ms) WHERE due_ms > 0;"
+    "CREATE INDEX block_whole ON block(at_ms) WHERE cut < 2 AND due_ms = 0;"
+    "CREATE INDEX block_by_cut ON block(cut, at_ms);"
+    "CREATE TABLE rollup(metric INTEGER NOT NULL REFERENCES metric(id), width_ms INTEGER NOT NULL,"
+    " at_ms INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY(metric, width_ms, at_ms)) WITHOUT ROWID;"
+    "CREATE INDEX batch_by_time ON batch(heard_ms);"
+    "INSERT INTO block(host, at_ms, seq, due_ms, cut) SELECT host, from_ms / 3600000 * 3600000, 0, 1, 0 FROM chunk"
+    " UNION SELECT host, from_ms / 3600000 * 3600000 + 3600000, 0, 1, 0 FROM chunk;";
+
+/* How far samples were handed on (forward.h). */
+static const char version_6[] =
+    "CREATE TABLE forward(name TEXT PRIMARY KEY, seq INTEGER NOT NULL, owner TEXT NOT NULL,"
+    " until_ms INTEGER NOT NULL) WITHOUT ROWID;";
+
+const char *const db_migrations[] = {version_1, version_2, version_3, version_4, version_5, version_6};
 const int db_schema_version = sizeof db_migrations / sizeof *db_migrations;

@@ -23,6 +23,8 @@ enum db_sql {
     DB_DROP_TAG,
     DB_PIN,
     DB_UNPIN,
+    DB_PINNED,
+    DB_PINS,
     DB_DROP_VALUES,
     DB_DROP_DOCUMENT,
     DB_DROP_TAGS,
@@ -102,6 +104,26 @@ enum db_sql {
     DB_COUNT_TORN,
     DB_DROP_LINKS,
     DB_DROP_UPLOADS,
+    DB_TOUCH_BLOCK,
+    DB_BLOCKS,
+    DB_BLOCK_DUE,
+    DB_BLOCK_AGAIN,
+    DB_BLOCK_DONE,
+    DB_PUT_OFF_BLOCK,
+    DB_BLOCK_WHOLE,
+    DB_BLOCK_BARE,
+    DB_BLOCK_LAST,
+    DB_CUT_BLOCK,
+    DB_DROP_BLOCKS,
+    DB_EMPTY_CHUNKS,
+    DB_DROP_SUMMED,
+    DB_DROP_CHUNKS,
+    DB_DROP_BATCHES,
+    DB_PUT_ROLLUP,
+    DB_ROLLUPS,
+    DB_DROP_ROLLUPS,
+    DB_TAKE_FORWARD,
+    DB_NOTE_FORWARD,
     DB_N
 };
 
@@ -153,6 +175,8 @@ tare_status db_list(struct store *s, const struct store_filter *f, store_run_fn 
 tare_status db_body(struct store *s, const char *id, struct buf *out, tare_error *err);
 tare_status db_names(struct store *s, const struct store_query *q, store_name_fn *fn, void *ctx,
                      tare_error *err);
+tare_status db_pinned(struct store *s, const struct store_pin *p, char id[ULID_SIZE], tare_error *err);
+tare_status db_pins(struct store *s, int64_t *out, tare_error *err);
 tare_status db_series(struct store *s, const struct store_span *span, struct store_points *out,
                       tare_error *err);
 /* sql_care.c */
@@ -181,6 +205,19 @@ tare_status db_metrics(struct store *s, const struct store_metric_query *q, stor
 tare_status db_chunks(struct store *s, const struct store_chunk_query *q, store_chunk_fn *fn, void *ctx,
                       tare_error *err);
 tare_status db_chunk_newest(struct store *s, int64_t *seq, tare_error *err);
+/* sql_rollup.c */
+tare_status db_blocks(struct store *s, const struct store_block_query *q, store_block_fn *fn, void *ctx,
+                      tare_error *err);
+tare_status db_block_due(struct store *s, int64_t now_ms, struct store_block *out, tare_error *err);
+tare_status db_block_again(struct store *s, const struct store_block *b, bool *same, tare_error *err);
+tare_status db_block_done(struct store *s, const struct store_block *b, tare_error *err);
+tare_status db_block_put_off(struct store *s, const struct store_block *b, int64_t until_ms, tare_error *err);
+tare_status db_rollup_put(struct store *s, const struct store_rollup *r, tare_error *err);
+tare_status db_rollups(struct store *s, const struct store_rollup_query *q, store_rollup_fn *fn, void *ctx,
+                       tare_error *err);
+tare_status db_rollup_expire(struct store *s, struct store_rollup_expiry *e, tare_error *err);
+tare_status db_forward_take(struct store *s, struct store_forward *f, tare_error *err);
+tare_status db_forward_note(struct store *s, const struct store_forward *f, tare_error *err);
 /* sql_requests.c */
 store_sent_op db_requests_batch;
 store_sent_drop_op db_requests_drop;

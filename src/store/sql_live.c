@@ -88,7 +88,12 @@ static tare_status has_room(struct db_store *s, int64_t host, bool *yes, tare_er
 struct packing {
     struct db_store *s;
     int64_t host;
-    struct buf key, body;
+    struct buf key, body[2];
+};
+
+struct hour { /* of a batch */
+    int64_t from_ms, to_ms;
+    struct buf *body;
 };
 
 /* The number of a series, which is made where it is new; 0: the host has too many. What was seen is remembered: a host
@@ -114,58 +119,85 @@ static tare_status metric_id(struct packing *p, const struct store_metric *m, in
     return status;
 }
 
-static tare_status pack(struct packing *p, const struct store_batch *b, int64_t from_ms, bool *fits,
+/* The readings of one hour, as they lie: by series, then by time. */
+static tare_status pack(struct packing *p, const struct store_batch *b, struct hour h, bool *fits,
                         tare_error *err)
 {
     tare_status status = TARE_OK;
-    *fits = true;
-    for (size_t at = 0, n; at < b->n_readings && status == TARE_OK && *fits; at += n) {
-        const struct store_reading *first = &b->readings[at];
+    const struct store_reading *at = b->readings, *end = at + b->n_readings;
+    while (at < end && status == TARE_OK && *fits) {
+        const struct store_reading *first = at;
+        size_t n = 0;
         int64_t id = 0;
-        for (n = 1; at + n < b->n_readings && first[n].metric == first->metric;) n++;
+        for (uint32_t metric = at->metric; at < end && at->metric == metric; at++) {
+            if (at->at_ms < h.from_ms || at->at_ms >= h.to_ms) continue;
+            if (!n++) first = at;
+        }
+        if (!n) continue;
         status = metric_id(p, &b->metrics[first->metric], &id, err);
         *fits = id != 0;
-        if (*fits) chunk_add(&p->body, id, from_ms, first, n);
+        if (*fits) chunk_add(h.body, id, h.from_ms, first, n);
     }
-    return status == TARE_OK ? buf_status(&p->body, err) : status;
+    return status == TARE_OK ? buf_status(h.body, err) : status;
 }
 
-static tare_status add_chunk(const struct packing *p, int64_t from_ms, tare_error *err)
+/* Its hour is to be summed up: some time after it is over, and soon where it was. */
+static tare_status touch_block(const struct packing *p, int64_t hour_ms, int64_t heard_ms, tare_error *err)
+{
+    struct db_stmt *q = NULL;
+    int64_t over = hour_ms + ROLLUP_HOUR_MS + ROLLUP_GRACE_MS, soon = heard_ms + ROLLUP_LATE_MS;
+    tare_status status = db_get(p->s, DB_TOUCH_BLOCK, &q, err);
+    if (status != TARE_OK) return status;
+    db_int(q, 1, p->host);
+    db_int(q, 2, hour_ms);
+    db_int(q, 3, over > soon ? over : soon);
+    return db_step(p->s, q, "noting an hour of a host", err);
+}
+
+static tare_status add_chunk(const struct packing *p, int64_t from_ms, const struct buf *body,
+                             int64_t heard_ms, tare_error *err)
 {
     struct db_stmt *q = NULL;
     tare_status status = db_get(p->s, DB_ADD_CHUNK, &q, err);
     if (status != TARE_OK) return status;
     db_int(q, 1, p->host);
     db_int(q, 2, from_ms);
-    db_blob(q, 3, p->body.data, p->body.len);
-    return db_step(p->s, q, "adding readings", err);
+    db_blob(q, 3, body->data, body->len);
+    status = db_step(p->s, q, "adding readings", err);
+    return status == TARE_OK ? touch_block(p, from_ms - from_ms % ROLLUP_HOUR_MS, heard_ms, err) : status;
 }
 
+/* A chunk is of one hour: the readings of a batch lie in two at most. */
 static tare_status keep(struct packing *p, const struct store_batch *b, enum store_kept *kept,
                         tare_error *err)
 {
-    int64_t from_ms = INT64_MAX;
+    int64_t from[2] = {INT64_MAX, 0};
     bool fits = true;
     for (size_t i = 0; i < b->n_readings; i++)
-        if (b->readings[i].at_ms < from_ms) from_ms = b->readings[i].at_ms;
+        if (b->readings[i].at_ms < from[0]) from[0] = b->readings[i].at_ms;
+    from[1] = from[0] - from[0] % ROLLUP_HOUR_MS + ROLLUP_HOUR_MS;
     tare_status status = hear_host(p->s, b, &p->host, err);
-    if (status == TARE_OK) status = pack(p, b, from_ms, &fits, err);
+    if (status == TARE_OK) status = pack(p, b, (struct hour){from[0], from[1], &p->body[0]}, &fits, err);
+    if (status == TARE_OK && fits)
+        status = pack(p, b, (struct hour){from[1], from[1] + ROLLUP_HOUR_MS, &p->body[1]}, &fits, err);
     if (status == TARE_OK && fits) status = add_batch(p->s, b, p->host, kept, err);
     if (!fits) *kept = STORE_CROWDED;
-    if (status == TARE_OK && *kept == STORE_NEW) status = add_chunk(p, from_ms, err);
+    for (int i = 0; i < 2 && status == TARE_OK && *kept == STORE_NEW; i++)
+        if (p->body[i].len) status = add_chunk(p, from[i], &p->body[i], b->heard_ms, err);
     return status;
 }
 
 tare_status db_batch_add(struct store *base, const struct store_batch *b, enum store_kept *kept,
                          tare_error *err)
 {
-    struct packing p = {.s = db_of(base), .key = BUF_INIT, .body = BUF_INIT};
+    struct packing p = {.s = db_of(base), .key = BUF_INIT, .body = {BUF_INIT, BUF_INIT}};
     tare_status status = db_begin(base, err);
     if (status != TARE_OK) return status;
     status = keep(&p, b, kept, err);
     tare_status end = db_end(base, status == TARE_OK, status == TARE_OK ? err : NULL);
     buf_release(&p.key);
-    buf_release(&p.body);
+    buf_release(&p.body[0]);
+    buf_release(&p.body[1]);
     return status != TARE_OK ? status : end;
 }
 

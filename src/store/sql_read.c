@@ -114,6 +114,33 @@ tare_status db_names(struct store *base, const struct store_query *what, store_n
     return db_walked(s, q, rc, status, err);
 }
 
+tare_status db_pinned(struct store *base, const struct store_pin *p, char id[ULID_SIZE], tare_error *err)
+{
+    struct db_store *s = db_of(base);
+    struct db_stmt *q = NULL;
+    tare_status status = db_get(s, DB_PINNED, &q, err);
+    if (status != TARE_OK) return status;
+    id[0] = 0;
+    db_text(q, 1, p->name);
+    db_text(q, 2, p->subject);
+    db_text(q, 3, p->project);
+    enum db_result rc = db_next(q);
+    const char *text = rc == DB_ROW ? db_column(q, 0) : NULL;
+    if (text) snprintf(id, ULID_SIZE, "%s", text);
+    return db_walked(s, q, rc == DB_ROW ? DB_DONE : rc, TARE_OK, err);
+}
+
+tare_status db_pins(struct store *base, int64_t *out, tare_error *err)
+{
+    struct db_store *s = db_of(base);
+    struct db_stmt *q = NULL;
+    tare_status status = db_get(s, DB_PINS, &q, err);
+    if (status != TARE_OK) return status;
+    enum db_result rc = db_next(q);
+    if (rc == DB_ROW) *out = (db_int_at(q, 0) << 40) + db_int_at(q, 1);
+    return db_walked(s, q, rc == DB_ROW ? DB_DONE : rc, TARE_OK, err);
+}
+
 static void read_point(struct db_stmt *q, struct store_point *p)
 {
     const char *id = db_column(q, 0), *commit = db_column(q, 6), *branch = db_column(q, 7);

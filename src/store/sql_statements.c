@@ -43,6 +43,8 @@
     " FROM upload JOIN run ON run.seq = upload.run LEFT JOIN project ON project.run = run.seq" \
     " WHERE " where " AND (?2 IS NULL OR project.name = ?2) ORDER BY upload.name, upload.id"
 
+#define BLOCKS(where) "SELECT host, at_ms, seq, due_ms, cut FROM block WHERE " where
+
 const char *const db_statements[DB_N] = {
     [DB_BEGIN] = "BEGIN IMMEDIATE",
     [DB_COMMIT] = "COMMIT",
@@ -67,6 +69,11 @@ const char *const db_statements[DB_N] = {
                " coalesce((SELECT project.name || '\x1f' FROM project WHERE project.run = ?1), '') || ?3, ?1)"
                " ON CONFLICT(name, subject) DO UPDATE SET run = excluded.run",
     [DB_UNPIN] = "DELETE FROM baseline WHERE run = ?1 AND name = ?2",
+    [DB_PINNED] = "SELECT run.id FROM baseline JOIN run ON run.seq = baseline.run WHERE baseline.name = ?1"
+                  " AND (?2 IS NULL OR run.subject = ?2) AND (?3 IS NULL OR EXISTS (SELECT 1 FROM project"
+                  " WHERE project.run = run.seq AND project.name = ?3))"
+                  " ORDER BY run.created_ms DESC, run.seq DESC LIMIT 1",
+    [DB_PINS] = "SELECT count(*), CAST(coalesce(sum(run), 0) AS BIGINT) FROM baseline",
     [DB_DROP_VALUES] = "DELETE FROM value WHERE series IN (SELECT id FROM series WHERE subject = ?2 AND host = ?3)"
                        " AND created_ms = ?4 AND run = ?1",
     [DB_DROP_DOCUMENT] = "DELETE FROM document WHERE run = ?1",
@@ -125,7 +132,7 @@ const char *const db_statements[DB_N] = {
     [DB_METRICS] = "SELECT id, name, label, unit, counter FROM metric WHERE host = ?1"
                    " AND (?2 IS NULL OR name = ?2) ORDER BY name, label",
     [DB_CHUNKS_BY_TIME] = "SELECT seq, host, from_ms, body FROM chunk WHERE host = ?1 AND metric = 0"
-                          " AND from_ms > ?2 AND from_ms < ?3 LIMIT ?4",
+                          " AND from_ms > ?2 AND from_ms < ?3 ORDER BY from_ms LIMIT ?4",
     [DB_CHUNKS_AFTER] = "SELECT seq, host, from_ms, body FROM chunk WHERE seq > ?1 AND metric = 0"
                         " AND (?2 = 0 OR host = ?2) ORDER BY seq LIMIT ?3",
     [DB_CHUNK_NEWEST] = "SELECT coalesce(max(seq), 0) FROM chunk",
@@ -199,4 +206,41 @@ const char *const db_statements[DB_N] = {
                       "  JOIN piece ON piece.id = upload_piece.piece WHERE upload_piece.upload = upload.id)",
     [DB_DROP_LINKS] = "DELETE FROM upload_piece WHERE upload IN (SELECT id FROM upload WHERE run = ?1)",
     [DB_DROP_UPLOADS] = "DELETE FROM upload WHERE run = ?1",
+    [DB_TOUCH_BLOCK] = "INSERT INTO block(host, at_ms, seq, due_ms, cut) VALUES(?1, ?2, 0, ?3, 0)"
+                       " ON CONFLICT(host, at_ms) DO UPDATE SET due_ms = excluded.due_ms WHERE block.due_ms = 0",
+    [DB_BLOCKS] = BLOCKS("host = ?1 AND at_ms >= ?2 AND at_ms < ?3 ORDER BY at_ms"),
+    [DB_BLOCK_DUE] = BLOCKS("due_ms > 0 AND due_ms <= ?1 ORDER BY due_ms, at_ms LIMIT 1"),
+    [DB_BLOCK_AGAIN] = "SELECT count(*) FROM block WHERE host = ?1 AND at_ms = ?2 AND seq = ?3 AND due_ms = ?4"
+                       " AND cut = ?5",
+    /* a chunk that an older tare wrote may begin up to an hour before */
+    [DB_BLOCK_DONE] = "UPDATE block SET seq = ?3, due_ms = CASE WHEN EXISTS (SELECT 1 FROM chunk WHERE"
+                      " chunk.host = ?1 AND metric = 0 AND from_ms >= ?2 - 3600000 AND from_ms < ?4 AND chunk.seq > ?3)"
+                      " THEN due_ms ELSE 0 END WHERE host = ?1 AND at_ms = ?2",
+    [DB_PUT_OFF_BLOCK] = "UPDATE block SET due_ms = ?3 + ?4 WHERE host = ?1 AND at_ms = ?2",
+    [DB_BLOCK_WHOLE] = BLOCKS("cut < 2 AND due_ms = 0 AND at_ms <= ?1 ORDER BY at_ms LIMIT 1"),
+    [DB_BLOCK_BARE] = BLOCKS("cut = 2 AND due_ms = 0 AND at_ms <= ?1 ORDER BY at_ms LIMIT 1"),
+    [DB_BLOCK_LAST] = BLOCKS("cut = 3 AND due_ms = 0 AND at_ms <= ?1 ORDER BY at_ms LIMIT 1"),
+    [DB_CUT_BLOCK] = "UPDATE block SET cut = ?3 + ?4 WHERE host = ?1 AND at_ms = ?2",
+    [DB_DROP_BLOCKS] = "DELETE FROM block WHERE host = ?1 AND at_ms >= ?2 AND at_ms < ?3 + ?4 AND cut = 3"
+                       " AND due_ms = 0",
+    /* the newest stays, empty: SQLite would give its number to the next one */
+    [DB_EMPTY_CHUNKS] = "UPDATE chunk SET body = '' WHERE host = ?1 AND metric = 0 AND from_ms >= ?2 AND from_ms < ?3"
+                        " AND seq <= ?4",
+    [DB_DROP_SUMMED] = "DELETE FROM chunk WHERE host = ?1 AND metric = 0 AND from_ms >= ?2 AND from_ms < ?3"
+                       " AND seq <= ?4 AND seq < (SELECT max(seq) FROM chunk)",
+    [DB_DROP_CHUNKS] = "DELETE FROM chunk WHERE seq IN (SELECT seq FROM chunk WHERE host = ?1 AND metric = 0"
+                       " AND from_ms >= ?2 AND from_ms < ?3 AND seq < (SELECT max(seq) FROM chunk) LIMIT ?4)",
+    [DB_DROP_BATCHES] = "DELETE FROM batch WHERE (host, id) IN (SELECT host, id FROM batch WHERE heard_ms < ?1"
+                        " ORDER BY heard_ms LIMIT ?2)",
+    [DB_PUT_ROLLUP] = "INSERT INTO rollup(metric, width_ms, at_ms, body) VALUES(?1, ?2, ?3, ?4)"
+                      " ON CONFLICT(metric, width_ms, at_ms) DO UPDATE SET body = excluded.body",
+    [DB_ROLLUPS] = "SELECT at_ms, body FROM rollup WHERE metric = ?1 AND width_ms = ?2 AND at_ms >= ?3 AND at_ms < ?4"
+                   " ORDER BY at_ms",
+    [DB_TAKE_FORWARD] = "INSERT INTO forward(name, seq, owner, until_ms)"
+                        " VALUES(?1, (SELECT coalesce(max(seq), 0) FROM chunk), ?2, ?4) ON CONFLICT(name) DO UPDATE SET"
+                        " owner = excluded.owner, until_ms = excluded.until_ms"
+                        " WHERE forward.owner = excluded.owner OR forward.until_ms < ?3 RETURNING seq",
+    [DB_NOTE_FORWARD] = "UPDATE forward SET seq = ?3 WHERE name = ?1 AND owner = ?2",
+    [DB_DROP_ROLLUPS] = "DELETE FROM rollup WHERE width_ms = ?3 + ?4 AND at_ms = ?2"
+                        " AND metric IN (SELECT id FROM metric WHERE host = ?1)",
 };

@@ -353,20 +353,27 @@ tare_status store_find(struct store *s, const char *prefix, char id[ULID_SIZE], 
     return TARE_OK;
 }
 
-tare_status store_baseline_of(struct store *s, const struct store_pin *p, char id[ULID_SIZE], tare_error *err)
+tare_status store_pinned(struct store *s, const struct store_pin *p, char id[ULID_SIZE], tare_error *err)
 {
     struct found found = {.n = 0};
     char tag[STORE_NAME_MAX + 16];
     struct store_filter f = {.subject = p->subject, .tag = tag, .project = p->project, .limit = 1};
-    if (!store_name_ok(p->name))
-        return error_set(err, TARE_INVALID, "'%.80s' is no name of a baseline", p->name);
+    if (s->ops->pinned) return s->ops->pinned(s, p, id, err);
     snprintf(tag, sizeof tag, "baseline:%s", p->name);
     tare_status status = s->ops->list(s, &f, note_id, &found, err);
+    memcpy(id, found.n ? found.id[0] : "", found.n ? ULID_SIZE : 1);
+    return status;
+}
+
+tare_status store_baseline_of(struct store *s, const struct store_pin *p, char id[ULID_SIZE], tare_error *err)
+{
+    if (!store_name_ok(p->name))
+        return error_set(err, TARE_INVALID, "'%.80s' is no name of a baseline", p->name);
+    tare_status status = store_pinned(s, p, id, err);
     if (status != TARE_OK) return status;
-    if (found.n == 0)
+    if (!id[0])
         return error_set(err, TARE_INVALID, "%s: no baseline %s%s%s (tare history baseline %s ID pins one)",
                          s->where, p->name, p->subject ? " of " : "", p->subject ? p->subject : "", p->name);
-    memcpy(id, found.id[0], ULID_SIZE);
     return TARE_OK;
 }
 

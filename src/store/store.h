@@ -20,8 +20,10 @@
 #include "run/run.h"
 #include "store/alert_state.h"
 #include "store/job.h"
-#include "store/live.h"
+#include "store/forward.h"
 #include "store/guard.h"
+#include "store/rollup.h"
+#include "store/pin.h"
 #include "store/store_slots.h"
 #include "store/upload.h"
 
@@ -152,6 +154,8 @@ struct store_ops {
                           tare_error *err); /* one slice, one change */
     tare_status (*tag)(struct store *s, const char *id, const char *name, bool on, tare_error *err);
     tare_status (*pin)(struct store *s, const char *id, const char *name, bool on, tare_error *err);
+    store_pinned_op *pinned; /* pin.h */
+    store_pins_op *pins;
     tare_status (*list)(struct store *s, const struct store_filter *f, store_run_fn *fn, void *ctx,
                         tare_error *err); /* newest first; texts hold until fn returns */
     tare_status (*body)(struct store *s, const char *id, struct buf *out, tare_error *err);
@@ -172,8 +176,7 @@ struct store_ops {
     tare_status (*audit_add)(struct store *s, const struct store_audit *entry, tare_error *err);
     tare_status (*audits)(struct store *s, const struct store_audit_filter *f, store_audit_fn *fn, void *ctx,
                           tare_error *err);
-    /* ---- requests: store_slots.h says what each does ---- */
-    store_sent_op *requests_batch;
+    store_sent_op *requests_batch; /* requests: store_slots.h says what each does */
     store_slot_get_op *slot_get;
     store_slot_put_op *slot_put;
     store_slots_drop_op *slots_drop;
@@ -187,8 +190,7 @@ struct store_ops {
                         tare_error *err); /* newest first */
     /* Those of an owner that neither ended nor can go on: lost, since now. */
     tare_status (*jobs_lose)(struct store *s, const char *owner, int64_t now_ms, tare_error *err);
-    /* ---- alerts: alert_state.h says what each does ---- */
-    store_alert_put_op *alert_put;
+    store_alert_put_op *alert_put; /* alerts: alert_state.h says what each does */
     store_alerts_op *alerts;
     store_silence_add_op *silence_add;
     store_silence_end_op *silence_end;
@@ -196,7 +198,6 @@ struct store_ops {
     store_runs_after_op *runs_after;
     /* A number that differs when another connection has changed anything since. */
     tare_status (*version)(struct store *s, int64_t *out, tare_error *err);
-    /* ---- live ---- */
     tare_status (*batch_add)(struct store *s, const struct store_batch *b, enum store_kept *kept,
                              tare_error *err);
     /* By name; project, name NULL: any. */
@@ -208,6 +209,8 @@ struct store_ops {
                           tare_error *err);
     tare_status (*chunk_newest)(struct store *s, int64_t *seq, tare_error *err); /* 0: there is none */
     struct store_file_ops files;                                                 /* of runs: upload.h */
+    struct store_rollup_ops rollups; /* sums over minutes and hours: rollup.h */
+    struct store_forward_ops forward;
     /* Of a server that is asked by HTTP, which has none of the others here but hosts(). */
     tare_status (*latest)(struct store *s, struct store_latest_query *q, store_latest_fn *fn, void *ctx,
                           tare_error *err);
@@ -235,9 +238,6 @@ tare_status store_add_run(struct store *s, const struct run *run, const struct s
 
 /* The one run whose id begins so, or "latest". TARE_INVALID: none, or several. */
 tare_status store_find(struct store *s, const char *prefix, char id[ULID_SIZE], tare_error *err);
-/* The run that a baseline's name pins for a subject. TARE_INVALID: none. */
-tare_status store_baseline(struct store *s, const char *name, const char *subject, char id[ULID_SIZE],
-                           tare_error *err);
 tare_status store_document(struct store *s, const char *id, struct buf *text, tare_error *err);
 
 bool store_name_ok(const char *name); /* letters, digits and . _ - / of at most STORE_NAME_MAX bytes */

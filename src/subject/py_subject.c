@@ -387,6 +387,7 @@ static tare_status py_process(struct subject *base, bool reset, struct process_s
     if (status == TARE_OK && r.head.n != PY_STATE_WORDS)
         status = error_set(err, TARE_FORMAT, "%u numbers for the state of a process", r.head.n);
     if (status == TARE_OK) py_state_read(words, &s->seen);
+    s->seen.pid = s->peer.pid;
     *out = s->seen;
     /* what was measured before an interruption is kept, though nobody can say any more what it used last */
     return status < 0 && s->patience.interrupted && *s->patience.interrupted ? TARE_OK : status;

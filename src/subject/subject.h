@@ -69,6 +69,7 @@ struct process_state {
     struct procstat used;
     struct known_u64 rss, rss_peak;
     bool peak_reset; /* the peak counts from now on */
+    pid_t pid;       /* of the other process; 0: this one */
 };
 
 int64_t case_dim(const struct case_params *p, const char *name); /* 0: not asked for */

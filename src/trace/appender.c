@@ -60,17 +60,18 @@ tare_status appender_write(struct appender *a, tare_error *err)
 /* Who writes: also what makes other programs join this trace instead of putting it aside. */
 static tare_status put_process(struct appender *a, const struct appender_options *o, tare_error *err)
 {
+    uint32_t pid = o->pid ? o->pid : (uint32_t)getpid();
     struct process_info info = {.uid = a->uid,
-                                .pid = (uint32_t)getpid(),
-                                .parent_pid = (uint32_t)getppid(),
-                                .start_time = process_start_time((uint32_t)getpid()),
+                                .pid = pid,
+                                .parent_pid = o->pid ? 0 : (uint32_t)getppid(),
+                                .start_time = process_start_time(pid),
                                 .begun_raw_ns = clock_raw_ns(),
                                 .begun_unix_ns = clock_unix_ns(),
                                 .mode = o->mode,
                                 .tsc = o->tsc,
                                 .site_base = 1};
     char command[LIVE_COMMAND_MAX];
-    process_command(command, sizeof command);
+    process_command(command, sizeof command, o->pid);
     size_t at = appender_begin(a);
     buf_add(&a->out, &info, sizeof info);
     appender_text(a, command, strlen(command));

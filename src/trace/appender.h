@@ -21,6 +21,7 @@ struct appender {
 struct appender_options {
     const char *path, *run_id;
     uint32_t mode, tsc; /* as in PROCESS */
+    uint32_t pid;       /* of the process that is told about; 0: this one */
     bool sampler;
 };
 tare_status appender_open(struct appender *a, const struct appender_options *o, tare_error *err);

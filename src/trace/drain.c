@@ -143,7 +143,7 @@ void drain_start(void)
     if (!packer) packer = process_memory(sizeof *packer);
     sigset_t all;
     sigfillset(&all);
-    sigdelset(&all, SIGBUS); /* a fault that is blocked ends the program: see live.c */
+    sigdelset(&all, SIGBUS); /* a fault that is blocked ends the program: see pages.c */
     pthread_sigmask(SIG_SETMASK, &all,
                     &program_mask); /* the program's signals are for the program's threads */
     __atomic_store_n(&stopping, 0, __ATOMIC_RELEASE);

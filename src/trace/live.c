@@ -6,15 +6,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "trace/pages.h"
 #include "trace/recorder.h"
 #include "trace/reserve.h"
 
@@ -26,37 +25,23 @@ enum { FIRST_BYTES = 128 << 10, STEP_MAX = 16 << 20 };
 
 /* ---- pages that are not there ---- */
 
-/* Ours: memory takes the page's place, and nothing more is recorded. What the file has is kept; the end of a scope
- * that is open now writes to valid addresses. Not ours: the default action, as without us. Only system calls here. */
-static void catch_missing_page(int signal, siginfo_t *info, void *context)
+static bool owns(const char *page)
 {
-    (void)context;
-    struct live *l = &session.live;
-    char *base = __atomic_load_n(&l->base, __ATOMIC_RELAXED);
-    char *page = (char *)((uintptr_t)info->si_addr & ~(uintptr_t)(l->page - 1));
-    bool missing = info->si_code == BUS_ADRERR || info->si_code == BUS_MCEERR_AR;
-    bool ours = missing && base && l->pid == getpid() && page >= base &&
-                page < base + __atomic_load_n(&l->mapped, __ATOMIC_RELAXED);
-    int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-    if (ours && mmap(page, l->page, PROT_READ | PROT_WRITE, how, -1, 0) == page) {
-        __atomic_store_n(&l->broken, true, __ATOMIC_RELEASE);
-        __atomic_store_n(&tare_recording, 0, __ATOMIC_RELAXED);
-        drain_abandon();
-        return;
-    }
-    sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
-    bool comes_again = missing || info->si_code == BUS_ADRALN;
-    if (!comes_again) syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), signal);
+    const struct live *l = &session.live;
+    const char *base = __atomic_load_n(&l->base, __ATOMIC_RELAXED);
+    return base && l->pid == getpid() && page >= base &&
+           page < base + __atomic_load_n(&l->mapped, __ATOMIC_RELAXED);
 }
 
-/* A program that handles SIGBUS itself keeps its handler. */
-static void guard_pages(void)
+/* The end of a scope that is open now writes to valid addresses; nothing more is recorded. */
+static void lost(void)
 {
-    struct sigaction now,
-        guard = {.sa_sigaction = catch_missing_page, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
-    if (sigaction(SIGBUS, NULL, &now) < 0 || (now.sa_flags & SA_SIGINFO) || now.sa_handler != SIG_DFL) return;
-    sigaction(SIGBUS, &guard, NULL);
+    __atomic_store_n(&session.live.broken, true, __ATOMIC_RELEASE);
+    __atomic_store_n(&tare_recording, 0, __ATOMIC_RELAXED);
+    drain_abandon();
 }
+
+static const struct pages_owner recorder = {owns, lost};
 
 /* ---- the file ---- */
 
@@ -108,7 +93,6 @@ static void install(struct live *l, const struct live *fresh)
     l->backed = fresh->backed;
     memcpy(l->path, fresh->path, sizeof l->path);
     l->pid = getpid();
-    l->page = (size_t)sysconf(_SC_PAGESIZE);
     __atomic_store_n(&l->broken, false, __ATOMIC_RELEASE);
     __atomic_store_n(&l->refused_at, 0, __ATOMIC_RELAXED);
     l->open = true;
@@ -135,7 +119,7 @@ tare_status live_open(struct live *l, const char *path, uint64_t room, tare_erro
     s = map_room(&fresh, room, err);
     if (s == TARE_OK) {
         install(l, &fresh);
-        guard_pages(); /* before the first page is touched */
+        pages_guard(&recorder);
         live_header(l)->used = LIVE_HEADER_BYTES;
         return TARE_OK;
     }

@@ -36,7 +36,6 @@ struct live {
     bool open;           /* extents may be had */
     bool broken;         /* atomic: a page of the file was missing, nothing more is recorded */
     pid_t pid;           /* whose mapping it is: a forked child has none */
-    size_t page;         /* bytes of one */
     uint64_t refused_at; /* clock ticks of the last refusal, 0: none. Nobody tries again for LIVE_RETRY_NS */
     char path[4096];
 };

@@ -82,8 +82,29 @@ enum memory_map {
 /* NOTE.what */
 enum memory_note { MEMORY_NOTE_PLAIN, MEMORY_NOTE_OWN_MALLOC, MEMORY_NOTE_NO_PYTHON, MEMORY_NOTE_NO_NATIVE };
 
-/* Of a PROCESS, beside enum tare_mode: it writes MEMORY chunks. */
-enum { MODE_MEMORY = 16 };
+/* SAMPLE.state: what the thread did (the lowest bits), and what else was known of it. */
+#define STACK_DOING_MAP(X)                                                              \
+    X(UNKNOWN, "unknown") X(RUNS, "runs") X(WAITS, "waits") X(WAITS_LOCK, "lock")       \
+    X(WAITS_GIL, "GIL") X(SLEEPS, "sleep") X(WAITS_IO, "I/O") X(WAITS_NETWORK, "network") \
+    X(WAITS_EVENTS, "events") X(WAITS_CHILD, "child") X(WAITS_SIGNAL, "signal")         \
+    X(WAITS_DISK, "disk") X(STOPPED, "stopped") X(ENDED, "ended")
+enum stack_doing {
+#define X(name, text) STACK_##name,
+    STACK_DOING_MAP(X)
+#undef X
+        STACK_DOINGS
+};
+enum {
+    STACK_DOING_BITS = 15,
+    STACK_HOLDS_GIL = 16,
+    STACK_COLLECTS = 32,
+    STACK_MOVED = 64,
+    STACK_BROKEN = 128
+};
+
+/* Of a PROCESS, beside enum tare_mode: it writes MEMORY chunks; it is looked at from outside, and MEMORY
+ * chunks tell of its stacks. */
+enum { MODE_MEMORY = 16, MODE_STACKS = 32 };
 
 /* The line of a frame: `table` is the text of its CODE, made by CPython `version` (0x030b for 3.11). 0: unknown. */
 uint32_t memory_line(const struct memory_record *code, uint64_t offset);
@@ -97,5 +118,8 @@ bool trace_has_memory(const struct trace *t);
  * becomes a status. */
 typedef int trace_memory_fn(void *ctx, uint32_t process, const struct memory_record *r);
 tare_status trace_memory(struct trace *t, trace_memory_fn *fn, void *ctx, tare_error *err);
+/* The same of processes whose stacks were sampled from outside. */
+bool trace_has_stacks(const struct trace *t);
+tare_status trace_stacks(struct trace *t, trace_memory_fn *fn, void *ctx, tare_error *err);
 
 #endif

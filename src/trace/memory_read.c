@@ -27,6 +27,7 @@ struct stream {
 
 struct reading {
     struct trace *t;
+    bool stacks;
     trace_memory_fn *fn;
     void *ctx;
     VEC(struct piece) pieces;
@@ -35,11 +36,28 @@ struct reading {
     int stop;
 };
 
-bool trace_has_memory(const struct trace *t)
+/* Told by whoever sampled it from outside, or by the agent in it? */
+static bool is_wanted(const struct trace *t, const struct meta_chunk *m, bool stacks)
+{
+    bool sampled = t->processes.items[m->stored.process].info.mode & MODE_STACKS;
+    return m->type == CHUNK_MEMORY && sampled == stacks;
+}
+
+static bool has_any(const struct trace *t, bool stacks)
 {
     for (size_t i = 0; i < t->meta.n; i++)
-        if (t->meta.items[i].type == CHUNK_MEMORY) return true;
+        if (is_wanted(t, &t->meta.items[i], stacks)) return true;
     return false;
+}
+
+bool trace_has_memory(const struct trace *t)
+{
+    return has_any(t, false);
+}
+
+bool trace_has_stacks(const struct trace *t)
+{
+    return has_any(t, true);
 }
 
 /* ---- in which order ---- */
@@ -77,7 +95,8 @@ static tare_status find_pieces(struct reading *r, tare_error *err)
         const struct meta_chunk *m = &r->t->meta.items[i];
         struct piece p = {&m->stored, {0}};
         struct dec d;
-        if (m->type != CHUNK_MEMORY || !stored_open(&m->stored, &scratch, &d) || !memory_head(&d, &p.head))
+        if (!is_wanted(r->t, m, r->stacks) || !stored_open(&m->stored, &scratch, &d) ||
+            !memory_head(&d, &p.head))
             continue;
         s = vec_push(&r->pieces, p, err);
     }
@@ -179,9 +198,9 @@ static tare_status read_process(struct reading *r, const struct piece *from, con
     return s;
 }
 
-tare_status trace_memory(struct trace *t, trace_memory_fn *fn, void *ctx, tare_error *err)
+static tare_status read_all(struct reading *all, tare_error *err)
 {
-    struct reading r = {.t = t, .fn = fn, .ctx = ctx};
+    struct reading r = *all;
     tare_status s = find_pieces(&r, err);
     for (size_t i = 0, end; i < r.pieces.n && s == TARE_OK && !r.stop; i = end) {
         for (end = i;
@@ -192,4 +211,14 @@ tare_status trace_memory(struct trace *t, trace_memory_fn *fn, void *ctx, tare_e
     vec_release(&r.pieces);
     vec_release(&r.streams);
     return s;
+}
+
+tare_status trace_memory(struct trace *t, trace_memory_fn *fn, void *ctx, tare_error *err)
+{
+    return read_all(&(struct reading){.t = t, .fn = fn, .ctx = ctx}, err);
+}
+
+tare_status trace_stacks(struct trace *t, trace_memory_fn *fn, void *ctx, tare_error *err)
+{
+    return read_all(&(struct reading){.t = t, .stacks = true, .fn = fn, .ctx = ctx}, err);
 }

@@ -51,9 +51,11 @@ uint64_t process_start_time(uint32_t pid)
     return strtoull(p, NULL, 10);
 }
 
-void process_command(char *out, size_t size)
+void process_command(char *out, size_t size, uint32_t pid)
 {
-    ssize_t n = read_whole("/proc/self/cmdline", out, size);
+    char path[40];
+    snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
+    ssize_t n = read_whole(pid ? path : "/proc/self/cmdline", out, size);
     if (n < 0) n = 0;
     while (n > 0 && !out[n - 1]) n--;
     for (ssize_t i = 0; i < n; i++)

@@ -230,9 +230,9 @@ void archive_leave(void);
 
 /* process.c */
 uint32_t process_tid(void);
-uint64_t process_start_time(uint32_t pid); /* 0: not alive (or a zombie) */
-void process_command(char *out, size_t size);
-bool process_thread_name(uint32_t tid, char out[16]); /* false: no such thread */
+uint64_t process_start_time(uint32_t pid);                  /* 0: not alive (or a zombie) */
+void process_command(char *out, size_t size, uint32_t pid); /* 0: its own */
+bool process_thread_name(uint32_t tid, char out[16]);       /* false: no such thread */
 uint64_t process_random(void);
 bool process_last_thread(void);     /* main() left by pthread_exit, and nobody but the caller is left */
 void *process_memory(size_t bytes); /* zeros, not of the program's malloc; NULL: none left */

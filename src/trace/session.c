@@ -110,7 +110,7 @@ static tare_status open_live(uint64_t parent_uid, const struct process_info *cal
     h->process.clock = session.options.clock;
     h->process.tsc = session.source.tsc;
     h->process.site_base = session.next_site;
-    process_command(h->command, sizeof h->command);
+    process_command(h->command, sizeof h->command, 0);
     session.sites = NULL;
     session.archived_bytes = 0;
     memcpy(h->magic, LIVE_MAGIC, sizeof h->magic);

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 
 import pytest
 
@@ -152,8 +153,10 @@ def test_pytest_summary(status, text, counts):
 def test_timeout_ends_the_whole_group(tmp_path):
     runner = load("run-tests")
     runner.LOGS = str(tmp_path)
-    status, out = runner.execute("x", ["sh", "-c", "echo begun; sleep 60 & sleep 60"], 1)
+    status, out, _ = runner.execute("x", ["sh", "-c", "echo begun; sleep 60 & sleep 60"], 1)
     assert (status, out) == ("timeout", "begun\n")
+    status, out, cpu = runner.execute("x", ["sh", "-c", "echo begun; exit 3"], 60)
+    assert (status, out) == (3, "begun\n") and 0 <= cpu < 60
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o711, 0o700])
@@ -177,19 +180,19 @@ def test_a_suite_that_breaks_the_machine_fails(tmp_path, monkeypatch, capsys):
     runner = load("run-tests")
     runner.LOGS = str(tmp_path)
     good = lambda: [runner.Result("a", passed=1)]
-    assert runner.run_suite("x", good, False, []) == (1, 0, 0)
+    assert runner.run_suite("x", good, []) == (1, 0, 0)
     monkeypatch.setattr(runner, "machine_is_whole", lambda: False)
-    assert runner.run_suite("x", good, False, []) == (1, 1, 0)
-    assert runner.run_suite("x", lambda: None, False, []) == (0, 1, 0)
-    assert "no device any more" in capsys.readouterr().out
+    assert runner.run_suite("x", good, []) == (1, 1, 0)
+    assert runner.run_suite("x", lambda: None, []) == (0, 1, 0)
+    assert "no device for everybody any more" in capsys.readouterr().out
 
 
 def test_a_suite_without_tests_fails_and_one_without_files_does_not(tmp_path):
     runner = load("run-tests")
     runner.LOGS = str(tmp_path)
-    assert runner.run_suite("x", lambda: [runner.Result("a")], False, []) == (0, 1, 0)
-    assert runner.run_suite("x", lambda: None, False, []) == (0, 0, 0)
-    assert runner.run_suite("x", lambda: 1 / 0, False, []) == (0, 1, 0)
+    assert runner.run_suite("x", lambda: [runner.Result("a")], []) == (0, 1, 0)
+    assert runner.run_suite("x", lambda: None, []) == (0, 0, 0)
+    assert runner.run_suite("x", lambda: 1 / 0, []) == (0, 1, 0)
 
 
 @pytest.mark.parametrize("tries, before, counts, names", [
@@ -202,14 +205,40 @@ def test_what_fails_has_one_second_try_and_is_named(tmp_path, capsys, tries, bef
     runner.LOGS, runner.TRIES = str(tmp_path), tries
     mark = tmp_path / "mark"
     luck = ["sh", "-c", "test -e %s && exit 0; touch %s; echo the first time; exit 3" % (mark, mark)]
-    assert runner.run_suite("x", lambda: [runner.test("x/luck", luck)], False, before) == counts
+    assert runner.run_suite("x", lambda: [runner.test("x/luck", luck)], before) == counts
     assert before == names and "the first time" in capsys.readouterr().out
+
+
+def test_lanes_are_beside_each_other_and_second_tries_alone(tmp_path, capsys):
+    """Both lanes must be under way at once for either to end; what failed is tried again when nothing else runs."""
+    runner = load("run-tests")
+    runner.LOGS, unstable = str(tmp_path), []
+    meet, lane = threading.Barrier(2, timeout=60), iter("ab")
+
+    def suite():
+        meet.wait()
+        name = next(lane)
+        again = "test -e %s/tried && exit 0; touch %s/tried; exit 3" % (tmp_path, tmp_path)
+        return [runner.test("x/" + name, ["sh", "-c", again if name == "a" else "true"])]
+
+    late = lambda: [runner.test("late", ["test", "-e", str(tmp_path / "tried")])]
+    chosen = [("cli", suite, False, False), ("unit", suite, False, False), ("accuracy", late, False, False)]
+    assert sorted(runner.run_chosen(chosen, unstable)) == [(1, 0, 0)] * 3 and unstable == ["x/a"]
+    assert capsys.readouterr().out.splitlines()[-1].startswith("accuracy")
+
+
+def test_without_a_build_what_needs_it_fails(tmp_path):
+    runner = load("run-tests")
+    runner.LOGS = str(tmp_path)
+    good, bad = lambda: [runner.Result("a", passed=1)], lambda: [runner.Result("a", failed=1)]
+    chosen = [("build", bad, False, False), ("cli", good, True, False), ("format", good, False, False)]
+    assert runner.run_chosen(chosen, []) == [(0, 1, 0), (0, 1, 0), (1, 0, 0)]
 
 
 def test_what_fails_twice_has_failed(tmp_path):
     runner = load("run-tests")
     runner.LOGS, unstable = str(tmp_path), []
-    assert runner.run_suite("x", lambda: [runner.test("x/never", ["false"])], False, unstable) == (0, 1, 0) and not unstable
+    assert runner.run_suite("x", lambda: [runner.test("x/never", ["false"])], unstable) == (0, 1, 0) and not unstable
 
 
 def test_what_failed_is_shown_before_a_long_report(capsys):

@@ -6,11 +6,10 @@
  * "names" (more names than anyone keeps), "grow" (a name that is longer than can be written when demangled), "forward"
  * and "back" (the clock is set by an hour meanwhile), "slow" (its clock answers late), "threads" (nothing by itself:
  * the program launches by fake_launch() on its threads), "late" (the program has a context: single calls that are
- * enabled are taken no notice of), "taken" (another tool takes its buffers after the first flush), "dear" (graphs, and
- * it costs a tenth of the time), "ranks" (steps of 1 ms from FAKE_T0 on, in which rank 1 computes longer than the
- * others), "memory" (memory is taken, given back twice and taken again), "graphs" (its sixth launch is one of a graph,
- * of which nothing is recorded). With FAKE_OLD it lacks a
- * function that is needed. */
+ * enabled are taken no notice of), "taken" (another tool takes its buffers after the first flush), "short"
+ * and "long" (such kernels, and a second later graphs of them), "ranks" (steps of 1 ms from FAKE_T0 on, in which rank 1
+ * computes longer than the others), "memory" (memory is taken, given back twice and taken again), "graphs" (its sixth
+ * launch is one of a graph, of which nothing is recorded). With FAKE_OLD it lacks a function that is needed. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -44,6 +43,7 @@ enum {
     MANY = 6000,
     NAMES = 150000,
     THREADS = 16,
+    NODES = 2000,    /* kernels of a graph */
     SMALL = 64 << 10 /* of a buffer that a thread fills */
 };
 
@@ -53,7 +53,7 @@ static int enabled[64], with_calls, others_off, were_off, sent, subscribed;
 static _Atomic uint64_t range;
 static uint64_t t0;
 static void (*callback)(void *user, int domain, uint32_t id, const void *data);
-static int calls_back, registered;
+static int calls_back, captures_back, has_graphs, registered;
 static __thread int pushed;
 
 static int is(const char *what)
@@ -142,8 +142,10 @@ int cuptiSubscribe(void **s, void *fn, void *user)
 EXPORT int cuptiEnableCallback(uint32_t on, void *s, int domain, uint32_t id);
 int cuptiEnableCallback(uint32_t on, void *s, int domain, uint32_t id)
 {
-    if (s != &t0 || domain != 1 || id != 1) abort(); /* only the launches of the driver are worth it */
-    calls_back = on != 0;
+    if (s != &t0 || domain != 1 || id > 2)
+        abort(); /* only launches and captures of the driver are worth it */
+    if (id == 1) calls_back = on != 0;
+    if (id == 2) captures_back = on != 0;
     return 0;
 }
 EXPORT int cuptiGetCallbackName(int domain, uint32_t id, const char **name);
@@ -151,8 +153,10 @@ int cuptiGetCallbackName(int domain, uint32_t id, const char **name)
 {
     static const char *const runtime[] = {"?", "cudaGetDevice_v3020", "cudaLaunchKernel_v7000",
                                           "cudaMemcpyAsync_v3020", "cudaGraphLaunch_v10000"};
-    if (domain == 1 && id == 1) *name = "cuLaunchKernel";
-    if (domain == 1 && id == 1) return 0;
+    if (domain == 1 && (id == 1 || id == 2)) {
+        *name = id == 1 ? "cuLaunchKernel" : "cuStreamBeginCapture_v2";
+        return 0;
+    }
     if (domain != 2 || id >= 5) return 7;
     *name = runtime[id];
     return 0;
@@ -184,6 +188,7 @@ int cuptiActivityEnable(int kind)
         sent = with_calls = 0;
         t0 = now_ns();
     }
+    if (kind == GRAPH && has_graphs) abort(); /* the real one crashes */
     if (kind >= 0 && kind < 64) enabled[kind] = 1;
     return 0;
 }
@@ -191,6 +196,8 @@ EXPORT int cuptiActivityDisable(int kind);
 int cuptiActivityDisable(int kind)
 {
     if (kind == API && others_off) abort(); /* others count on them */
+    if (kind == GRAPH && has_graphs) abort();
+    if (kind == GRAPH) enabled[GRAPH] = 0;
     return kind < 0 || kind >= 64 ? 21 : 0; /* what ran so far is still to come */
 }
 EXPORT int cuptiActivityEnableRuntimeApi(uint32_t id, uint8_t on);
@@ -421,28 +428,44 @@ static uint8_t *steps_of_a_rank(uint8_t *r)
     return r;
 }
 
-/* A tenth of the time since the last flush is CUPTI's own; a graph runs, by its kernel or as a whole. */
-static uint8_t *dear(uint8_t *r)
+/* One launch of a graph: so many kernels, or one record. */
+static uint8_t *graph_launch(uint8_t *r, uint64_t at, uint64_t ns)
 {
-    static uint64_t last;
-    uint64_t now = now_ns(), spent = (now - (last ? last : t0)) / 10;
-    last = now;
-    put32(r, 0, OVERHEAD);
-    put32(r, 4, 2 << 16);
-    put64(r, 24, now - spent);
-    put64(r, 32, now);
-    r += OVERHEAD_BYTES;
+    static uint32_t id = 90000;
+    id++;
     if (enabled[GRAPH]) {
         put32(r, 0, GRAPH);
-        put64(r, 8, now - 2000);
-        put64(r, 16, now - 1000);
+        put32(r, 4, id);
+        put64(r, 8, at);
+        put64(r, 16, at + ns);
         put32(r, 28, 3);
         return r + GRAPH_BYTES;
     }
-    uint8_t *of_graph = r;
-    r = kernel(r, "my_gemm", now - 2000, now - 1000);
-    put32(of_graph, 156, 3);
+    for (uint64_t i = 0; i < NODES; i++) {
+        uint8_t *node = r;
+        r = kernel(r, "my_gemm", at + i * ns / NODES, at + (i + 1) * ns / NODES - 1);
+        put32(node, 92, id);
+        put32(node, 156, 3);
+    }
     return r;
+}
+
+/* For a second a kernel every 10 ms, "short" (1 us) or "long" (50 us); then a graph is captured and launched so. */
+static void flush_graphs(void)
+{
+    static const uint32_t enter[2];
+    static uint64_t next;
+    const uint64_t now = now_ns(), every = 10000000, ns = is("short") ? 1000 : 50000;
+    uint8_t *buffer = NULL, *r;
+    size_t size, most;
+    if (now - t0 > 1000000000 && !has_graphs++ && captures_back) callback(NULL, 1, 2, enter);
+    request(&buffer, &size, &most);
+    if (!buffer) return;
+    r = device_record(buffer);
+    for (next = next ? next : t0; next + every < now && (size_t)(r - buffer) + NODES * KERNEL_BYTES < size;
+         next += every)
+        r = has_graphs > 1 ? graph_launch(r, next, NODES * ns) : kernel(r, "my_gemm", next, next + ns);
+    complete(NULL, 0, buffer, size, (size_t)(r - buffer));
 }
 
 /* The other tool has the buffers until they are taken back; the program launches on and on. */
@@ -474,7 +497,6 @@ static uint8_t *fill(uint8_t *r)
         r = memory(r, 5, 0x2000, 2 << 20); /* its return was not seen */
     }
     if (is("ranks")) return steps_of_a_rank(r);
-    if (is("dear")) return dear(r);
     if (is("taken")) return kernel(r, "my_gemm", now_ns() - 20000, now_ns() - 10000);
     for (uint32_t i = 0; i < (is("many") ? MANY : PAIRS); i++) r = launch(r, i);
     r = copy(r);
@@ -490,7 +512,11 @@ int cuptiActivityFlushAll(uint32_t flag)
     (void)flag;
     if (request && is("threads")) flush_threads();
     if (request && sent && (is("forward") || is("back"))) set_clock();
-    if (!request || is_taken() || (sent && !is("dear")) || is("threads")) return 0;
+    if (!request || is_taken() || sent || is("threads")) return 0;
+    if (is("short") || is("long")) {
+        flush_graphs();
+        return 0;
+    }
     sent = 1;
     if (is("names") || is("grow")) {
         flush_names();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * program.c - does what the CUDA driver and NVTX do with an injected library, no more. Argument: what then happens:
  * "exit" (code 7), "kill", "term", "_exit", "fork", "fork-exit" (the child ends as programs do, with ranges), "spawn"
- * (itself once more), "stay" (for five seconds), "dlclose", "nvtx-first" (a child is forked within a range and uses
- * CUDA itself), "two" (a second copy of NVTX), "left-open" (a thread ends within a range), "ranges" (four threads
- * with more ranges than there is room for), "launches" (eight threads that launch within ranges), "racing" (they
- * still do when the program ends). */
+ * (itself once more), "stay" (for five seconds), "dlclose", "nvtx-first" (a child is forked within
+ * a range and uses CUDA itself), "two" (a second copy of NVTX), "left-open" (a thread ends within a range), "ranges"
+ * (four threads with more ranges than there is room for), "launches" (eight threads that launch within ranges),
+ * "racing" (they still do when the program ends). */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -177,7 +177,8 @@ int main(int argc, char **argv)
         exit(3);
     }
     if (is(how, "fork") || is(how, "fork-exit")) wait(NULL);
-    if (!is(how, "exit") && !is(how, "quiet")) nap(is(how, "stay") ? 5000 : 1500); /* a flush has come */
+    if (!is(how, "exit") && !is(how, "quiet")) nap(1500); /* a flush has come */
+    if (is(how, "stay")) nap(3500);
     if (pop) ((int (*)(void))pop)();
     if (is(how, "kill")) kill(getpid(), SIGKILL);
     if (is(how, "term")) kill(getpid(), SIGTERM);

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
 """A good guest: no way to more privileges, no SIGBUS, no brake, no waiting, and other people's files left alone."""
+import json
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import tempfile
 
-from harness import KINDS, TMP, Report, Skip, build, check, finish, run, test
+from harness import BUILD, KINDS, TARE, TMP, Report, Skip, build, check, finish, run, test
 
 NOBODY = 65534
 os.chmod(TMP, 0o755)
@@ -81,33 +83,54 @@ def mount_script(kind, at):
     return "truncate -s %dM image && mkfs.%s -q image >/dev/null 2>&1 && mount -o loop image %s" % (mb, kind, at)
 
 
-def full_disk(kind):
-    """Recording goes on while the disk fills up: the program runs to its end, and what there is can be read."""
+def fill_disk(kind, recorder):
+    """The folder with what is left of a program that records on a disk that fills up: it runs to its end."""
     need_root()
     folder = tempfile.mkdtemp(dir=TMP)
     mount = mount_script(kind, "disk")
-    script = ("mkdir disk; %s || exit 99; TARE_TRACE=disk/t.tare '%s' fill disk 3; rc=$?; rm -f disk/filler; mkdir kept; "
-              "cp -a disk/t.tare* kept/; umount disk; exit $rc" % (mount, build("guest")))
-    done = subprocess.run(["unshare", "-m", "sh", "-c", script], cwd=folder, env=plain_environment(), timeout=120,
+    script = ("mkdir disk; %s || exit 99; %s '%s' fill disk 3; rc=$?; rm -f disk/filler; mkdir kept; "
+              "cp -a disk/?.tare* kept/; umount disk; exit $rc" % (mount, recorder, build("guest")))
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], cwd=folder, env=plain_environment(), timeout=240,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode == 99 or "unshare" in done.stdout:
         raise Skip("%s cannot be mounted here: %s" % (kind, done.stdout.strip()[:80]))
     check(done.returncode == 7 and "ran to its end" in done.stdout, "status %d: %s" % (done.returncode, done.stdout))
-    check(Report(os.path.join(folder, "kept", "t.tare")).counts.get("outer", 0) > 0, "nothing on record")
+    return os.path.join(folder, "kept")
 
 
-def truncated():
-    """Somebody empties the live file while the program runs."""
+def full_disk(kind):
+    """Recording goes on while the disk fills up: what there is can be read."""
+    kept = fill_disk(kind, "TARE_TRACE=disk/t.tare")
+    check(Report(os.path.join(kept, "t.tare")).counts.get("outer", 0) > 0, "nothing on record")
+
+
+def full_disk_of_agent(kind):
+    kept = fill_disk(kind, "LD_PRELOAD='%s' TARE_MEMORY_TRACE=disk/m.tare TARE_MEMORY_EVERY=0" % AGENT)
+    done = subprocess.run([TARE, "report", "--memory", "--json", os.path.join(kept, "m.tare")], capture_output=True, text=True)
+    check(done.returncode == 0 and json.loads(done.stdout), "status %d: %s" % (done.returncode, done.stderr))
+
+
+AGENT = os.path.join(BUILD, "libtare-agent.so")
+SCOPES = {"TARE_TRACE": "t.tare"}
+MEMORY = {"LD_PRELOAD": AGENT, "TARE_MEMORY_TRACE": "m.tare", "TARE_MEMORY_EVERY": "0"}
+
+
+def truncated(recorders, what="wait", status=7):
+    """Somebody empties the live files while the program runs. Also with two recorders in it, and a fault of the program's own after theirs."""
     for kind in KINDS:
         folder = tempfile.mkdtemp(dir=TMP)
-        process = subprocess.Popen([build("guest", kind), "wait"], cwd=folder, env=plain_environment(TARE_TRACE="t.tare"),
+        process = subprocess.Popen([build("guest", kind), what], cwd=folder, env=plain_environment(**recorders),
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         check(process.stdout.readline() == "ready\n", "it did not start")
-        for name in os.listdir(folder):
-            if ".live-" in name:
-                os.truncate(os.path.join(folder, name), 0)
+        live = [name for name in os.listdir(folder) if ".live-" in name]
+        check(len(live) == ("TARE_TRACE" in recorders) + ("LD_PRELOAD" in recorders), "live files: %r" % live)
+        for name in live:
+            os.truncate(os.path.join(folder, name), 0)
         out, _ = process.communicate("go\n", timeout=60)
-        check(process.returncode == 7 and out == "ran to its end\n", "status %d: %r" % (process.returncode, out))
+        check(process.returncode == status and out == "ran to its end\n", "status %d: %r" % (process.returncode, out))
+        for name in [n for n in os.listdir(folder) if n.endswith(".tare")]:
+            read = subprocess.run([TARE, "report", name] + ["--memory"] * (name == "m.tare"), cwd=folder, capture_output=True, text=True)
+            check(read.returncode in (0, 2) and (read.stdout or read.stderr), "%s: %d: %s" % (name, read.returncode, read.stderr))
 
 
 # ---- brakes and waiting ------------------------------------------------------------------------
@@ -216,7 +239,12 @@ test("a setgid program ignores TARE_TRACE", privileged, stat.S_ISGID)
 test("a program with file capabilities ignores TARE_TRACE", privileged, 0)
 for fs in ("ext4", "xfs", "btrfs", "bcachefs", "f2fs", "tmpfs", "nfs", "overlay on ext4", "overlay on btrfs", "overlay on tmpfs"):
     test("a full disk: %s" % fs, full_disk, fs)
-test("the live file is truncated", truncated)
+for fs in ("ext4", "btrfs", "tmpfs"):
+    test("a full disk under the memory agent: %s" % fs, full_disk_of_agent, fs)
+test("the live file is truncated", truncated, SCOPES)
+test("the live file of the memory agent is truncated", truncated, MEMORY)
+test("two live files are truncated, in one program", truncated, {**SCOPES, **MEMORY})
+test("a page of the program's own is missing", truncated, {**SCOPES, **MEMORY}, "own", -signal.SIGBUS)
 test("no brake when refused", no_brake)
 test("RLIMIT_AS lowered while recording", limit_lowered_later)
 test("a real-time thread never waits", no_waiting)

@@ -22,6 +22,7 @@ from serve_client import Client, Server, request  # noqa: E402
 KILLS = int(os.environ.get("KILL_TRIALS", "12"))
 DISKS = int(os.environ.get("DISK_TRIALS", "4"))
 PG_KILLS = int(os.environ.get("PG_TRIALS", "4"))
+STANDBY_KILLS = int(os.environ.get("STANDBY_TRIALS", "2"))
 CLIENTS = 6
 WAIT = 60
 DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -225,12 +226,49 @@ def disks():
     check(sums[0] == 0 and sums[1] == 0 and sums[2] > 0, "%r" % sums)
 
 
-def killed_postgres():
-    """In turns the server is killed and its database, which the same server must find again."""
+def need_postgres():
     if not binaries():
         raise Skip("PostgreSQL is not installed")
     if "without libpq" in subprocess.run(["make", "-s", "-C", SRC, "parts"], capture_output=True, text=True, check=False).stdout:
         raise Skip("built without libpq")
+
+
+def killed_primary():
+    """A primary is killed for good under load; its synchronous standby takes over, and the same server finds it by the address of both."""
+    need_postgres()
+    data, numbers, kept = os.path.join(TMP, "none"), [0], []
+    pg, server = Postgres(SRC), None
+    try:
+        for trial in range(STANDBY_KILLS):
+            other = pg.standby()
+            url = "postgresql:///postgres?host=%s,%s&user=postgres&target_session_attrs=read-write" % (pg.folder, other.folder)
+            server = Server(TARE, data, "--db", url, "--rate", 0)
+            token, load = server.token(), Load(numbers)
+            load.start(server, token, lambda got: got.status not in (200, 201))
+            load.wait_for(1 + random.randrange(40))
+            pg.kill()
+            load.join()
+            other.promote()
+            end = time.monotonic() + WAIT
+            while server.ask("POST", "/api/v1/runs", token=token, body=document(0)).status not in (200, 201):
+                check(time.monotonic() < end, "the server does not find the standby")
+                time.sleep(0.02)
+            check(whole(server, token, load.kept[-20:]) == 0, "trial %d: an acknowledged document does not come back" % trial)
+            again(server, token, load.unsure + load.refused)
+            kept += load.kept + load.unsure + load.refused
+            server.kill()
+            pg.close()
+            pg = other
+        judge(kept, pg.sql("SELECT id FROM run").split("\n"), "PostgreSQL, %d kills of a primary with a synchronous standby" % STANDBY_KILLS)
+    finally:
+        if server:
+            server.kill()
+        pg.close()
+
+
+def killed_postgres():
+    """In turns the server is killed and its database, which the same server must find again."""
+    need_postgres()
     pg = Postgres(SRC)
     data, numbers, kept = os.path.join(TMP, "none"), [0], []
     server = None
@@ -266,7 +304,7 @@ def killed_postgres():
 
 
 if "without llhttp" in subprocess.run(["make", "-s", "-C", SRC, "parts"], capture_output=True, text=True, check=False).stdout:
-    KILLS = DISKS = PG_KILLS = 0
+    KILLS = DISKS = PG_KILLS = STANDBY_KILLS = 0
 random.seed(int(os.environ.get("KILL_SEED", str(os.getpid()))))
 if KILLS:
     test("%d kills of a server under load" % KILLS, killed)
@@ -274,4 +312,6 @@ if DISKS:
     test("%d full disks" % DISKS, disks)
 if PG_KILLS:
     test("%d kills of a server with PostgreSQL, and of PostgreSQL" % PG_KILLS, killed_postgres)
+if STANDBY_KILLS:
+    test("%d kills of a primary with a synchronous standby" % STANDBY_KILLS, killed_primary)
 finish()

@@ -63,7 +63,7 @@ class Pairs(InAFolder):
         with open(pair[1], encoding="utf-8") as file:
             text = file.read()
         columns = next(line for line in text.splitlines() if "ncalls" in line).split()
-        self.assertEqual(columns[:5] + columns[-1:], ["ncalls", "tottime", "percall", "cumtime", "percall", "filename:lineno(function)"])
+        self.assertEqual(columns[:6] + columns[-1:], ["ncalls", "tottime", "%", "percall", "cumtime", "percall", "filename:lineno(function)"])
         row = next(line for line in text.splitlines() if line.endswith("(helper)")).split()
         self.assertEqual((row[0], row[-2]), ("18", "-"))  # single calls are not asked for how long they waited
         self.assertIn("weighed before: too few calls", text)

@@ -47,6 +47,28 @@ class Postgres:
         psql = [os.path.join(binaries(), "psql"), "-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1", "-h", self.folder, "-U", "postgres", name]
         return subprocess.run(psql, input=text, capture_output=True, text=True, check=True, cwd="/").stdout.strip()
 
+    def standby(self):
+        """Another one that follows this one, which from now on waits for it at each commit."""
+        other = Postgres.__new__(Postgres)
+        other.script, other.settings, other.process = self.script, self.settings, None
+        other.folder = tempfile.mkdtemp(prefix="tare-pg-", dir="/tmp")
+        command = [os.path.join(binaries(), "pg_basebackup"), "-D", os.path.join(other.folder, "data"), "-h", self.folder, "-U", "postgres", "-R", "-c", "fast", "--no-sync"]
+        if os.getuid() == 0:
+            os.chown(other.folder, 65534, 65534)
+            command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] + command
+        subprocess.run(command, check=True, capture_output=True, cwd="/")
+        other.start()
+        self.sql("ALTER SYSTEM SET synchronous_standby_names = '*'")  # not within a transaction
+        self.sql("SELECT pg_reload_conf()")
+        end = time.monotonic() + WAIT
+        while self.sql("SELECT sync_state FROM pg_stat_replication") != "sync":
+            assert time.monotonic() < end, self.log() + other.log()
+            time.sleep(0.02)
+        return other
+
+    def promote(self):
+        self.sql("SELECT pg_promote(true)")
+
     def kill(self):
         """kill -9 of all of it: the first process and those it started, which else would end in order."""
         group = [self.process.pid] + [int(p) for p in subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True,

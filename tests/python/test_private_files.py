@@ -15,7 +15,8 @@ def usual_umask():
 
 
 def modes(folder):
-    return {str(path.relative_to(folder)): oct(stat.S_IMODE(path.stat().st_mode)) for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {str(path.relative_to(folder)): oct(stat.S_IMODE(path.stat().st_mode)) for path in sorted(folder.rglob("*"))
+            if path.is_file() and path.name != ".gitignore"}  # which says nothing
 
 
 def kinds(found):

@@ -328,7 +328,8 @@ def test_a_whole_history(server, here):
 def same(here, address, *words, rc=0):
     """The same words to the history here and to the server: the same answer, but for its place."""
     mine, theirs = here.run(*words, "--history", "tare-results/history.db", rc=rc), here.run(*words, "--server", address, rc=rc)
-    assert theirs.stdout.replace(address, "HISTORY") == mine.stdout.replace("tare-results/history.db", "HISTORY")
+    assert theirs.stdout.replace(f"--server {address}", "HISTORY").replace(address, "HISTORY") == \
+        mine.stdout.replace("--history tare-results/history.db", "HISTORY").replace("tare-results/history.db", "HISTORY")
     return mine.stdout
 
 

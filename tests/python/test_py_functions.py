@@ -249,3 +249,65 @@ def test_greenlets(python):
         assert greenlet.gettrace() is None
     """)
     assert done.stderr == ""
+
+
+# ---- the tree of a terminal ----
+
+class MadeUp:
+    """A profile of known paths: (depth, file, line, name, self ns)."""
+
+    def __init__(self, *paths):
+        from tare._functions import Tree
+
+        labels, parent, function, own, stack = [], [-1], [-1], [0], [0]
+        for depth, file, line, name, ns in paths:
+            stack[depth + 1:] = [len(parent)]
+            parent.append(stack[depth])
+            labels.append((file, line, name))
+            function.append(len(labels) - 1)
+            own.append(ns)
+        total = list(own)
+        for node in range(len(parent) - 1, 0, -1):
+            total[parent[node]] += total[node]
+        self.tree = Tree("main", 1, 1, labels, parent, function, [1] * len(parent), own, total)
+
+    def trees(self):
+        return [self.tree]
+
+
+def tree_of(*paths, **options):
+    from tare import _calls_text
+
+    text = _calls_text.tree_text(MadeUp(*paths), lambda ns: f"{ns:.0f}", **options)
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_a_tree_folds_what_libraries_call_within_themselves(tmp_path, monkeypatch):
+    import json.decoder
+
+    monkeypatch.chdir(tmp_path)
+    own = str(tmp_path / "own.py")
+    paths = ((0, own, 1, "main", 100), (1, json.__file__, 3, "loads", 50), (2, json.decoder.__file__, 4, "decode", 150),
+             (3, own, 9, "hook", 200), (4, "~", 0, "<built-in method builtins.sum>", 400), (1, own, 20, "small", 5), (1, own, 30, "last", 95))
+    assert tree_of(*paths) == [
+        "100.0 % 1000 main", "100.0 % 1000 `- main own.py:1", "80.0 % 800 |- loads json/__init__.py:3", "60.0 % 600 | `- hook own.py:9",
+        "40.0 % 400 | `- built-in method builtins.sum", "9.5 % 95 `- last own.py:30"]
+    assert "75.0 % 750 | `- decode json/decoder.py:4" in tree_of(*paths, everything=True)
+    assert tree_of(*paths, rows=2)[-1] == "... and 4 lines more (--all)"
+
+
+def test_the_same_function_along_one_path_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own = str(tmp_path / "own.py")
+    assert tree_of((0, own, 1, "f", 100), (1, own, 5, "g", 100), (0, own, 1, "f", 200))[1:] == ["100.0 % 400 `- f own.py:1", "25.0 % 100 `- g own.py:5"]
+    deep = tuple((depth, own, 1, "f", 1) for depth in range(900))
+    assert len(tree_of(*deep)) == 41  # of all that is below, the beginning
+    assert tree_of() == []
+
+
+def test_the_command_shows_a_tree_and_twenty_rows(python, program):
+    program.write_text("def f():\n    return sum(range(300000))\n" + "".join(f"def g{i}():\n    pass\ng{i}()\n" for i in range(40)) + "f()\n")
+    done = python("-m", "tare", "functions", program)
+    assert re.search(r"^ *\d+\.\d % +\S+ [mun]?s +`- f  \S*program\.py:1$|`- f  ", done.stdout, re.M)
+    assert len(re.findall(r"^ +\d+ +(?:< )?[\d.]+ [mun]?s ", done.stdout, re.M)) == 20
+    assert "functions more" in done.stdout and "functions more" not in python("-m", "tare", "functions", "--rows", "0", program).stdout

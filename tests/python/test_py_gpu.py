@@ -257,9 +257,10 @@ def test_modules_of_pytorch(program):
     assert said[6] == [0, "Heard", None], "everything is as it was before"
 
 
-def test_graphs_is_one_of_two_words(tare_package):
-    with pytest.raises(ValueError, match="node or graph"):
-        tare_package.gpu(graphs="all")
+@pytest.mark.parametrize("word, why", [("all", "a block has node"), ("graph", "crashes a program that has CUDA graphs")])
+def test_graphs_of_a_block_are_recorded_by_kernels(tare_package, word, why):
+    with pytest.raises(ValueError, match=why):
+        tare_package.gpu(graphs=word)
 
 
 # ---- in run documents and profiles ----

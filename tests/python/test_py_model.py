@@ -354,7 +354,7 @@ def test_bad_models_say_what_is_wrong(tare_package, tmp_path):
 def test_memory_over_runs(tare_package, profiler):
     seen = profiler.memory_profile(input_data=IDS, num_runs=12)
     assert len(seen["snapshots"]) == 13 and seen["peak"] >= seen["after_warmup"] > 0
-    assert seen["allocations"]["allocated_bytes"] > 0 and "memory agent" in seen["sites"].reason
+    assert seen["allocations"]["allocated_bytes"] > 0 and seen["sites"][0]["bytes"] > 0
     assert profiler.memory_profile(memory_snapshots=False, track_allocations=False, track_deallocations=False)["snapshots"] == []
     kept = []
 

@@ -650,7 +650,7 @@ def test_the_trace_is_called_as_the_document(tare, command, clean_env, tmp_path)
 
 def test_a_program_that_cannot_start_takes_no_name(tare, tmp_path):
     tare("run", "--", "./none", status=127)
-    assert not list(tmp_path.glob("tare-results/*"))
+    assert not list(tmp_path.glob("tare-results/[!.]*"))
 
 
 def test_phases_end_with_the_program(watch):

@@ -187,13 +187,13 @@ def test_other_spellings_are_404_on_every_route(fast):
 # ---- bodies that are bombs ----
 
 def test_compressed_bodies_are_refused_on_every_route(fast, document):
-    """Nothing is ever unpacked: 415, and the connection ends without the body being read."""
+    """Nothing is unpacked but gzip of OTLP, which has its own test: 415, and the connection ends without the body being read."""
     token = fast.token(",".join(SCOPES))
     bomb = gzip.compress(b" " * (4 << 20))
     for route in routes_of(fast, token):
         if "requestBody" not in route.told:
             continue
-        for coding, body in (("gzip", bomb), ("deflate", zlib.compress(b"x" * 100000)), ("br", b"\x00"), ("identity, gzip", bomb)):
+        for coding, body in (("gzip" if route.here != "/v1/metrics" else "x-gzip", bomb), ("deflate", zlib.compress(b"x" * 100000)), ("br", b"\x00"), ("identity, gzip", bomb)):
             got = fast.ask(route.method, route.here, token=token, body=body, headers={"Content-Encoding": coding})
             assert got.status == 415 and "Content-Encoding" in got.json["detail"], (route.name, coding, got.status)
     assert fast.ask("POST", "/api/v1/runs", token=token, body=document(1), headers={"Content-Encoding": "identity"}).status == 201

@@ -80,7 +80,7 @@ def test_files_of_another_project_are_not_there(server, document):
     assert piece(server, theirs, b"secret").status == 201
     assert upload(server, theirs, id_of(document(1)), "x", b"secret").status == 201
     path = "/api/v1/uploads/" + name_of(b"secret")
-    for end in ("", "?piece=0", "/profile", "/bars", "/timeline"):
+    for end in ("", "?piece=0", "/profile", "/bars", "/timeline", "/page"):
         assert server.ask("GET", path + end, token=ours).status == 404, end
     assert listed(server, ours, id_of(document(1))) == 404
     assert upload(server, ours, id_of(document(1)), "y", b"secret").status == 404
@@ -204,6 +204,10 @@ def test_a_flame_graph_of_what_was_sent(server, run, root):
     assert upload(server, token, run, "bad.tare", b"no trace").status == 201
     good = server.ask("GET", "/api/v1/uploads/%s/profile?most=100" % name_of(bytes_), token=token)
     assert good.status == 200 and good.json["schema"] == "tare.profile/1", good.body[:300]
-    bad = server.ask("GET", "/api/v1/uploads/%s/profile" % name_of(b"no trace"), token=token)
-    assert bad.status == 422 and "/proc" not in bad.json["detail"], bad.body
+    page = server.ask("GET", "/api/v1/uploads/%s/page" % name_of(bytes_), token=token).json
+    assert page["schema"] == "tare.page/1" and [i["kind"] for i in page["items"]] == ["profile", "bars"]
+    assert page["items"][0]["document"]["schema"] == "tare.profile/1"
+    for view in ("profile", "page"):
+        bad = server.ask("GET", "/api/v1/uploads/%s/%s" % (name_of(b"no trace"), view), token=token)
+        assert bad.status == 422 and "/proc" not in bad.json["detail"], bad.body
     assert server.ask("GET", "/healthz").status == 200

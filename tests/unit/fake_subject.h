@@ -53,15 +53,18 @@ static struct known_u64 fake_read_busy(void)
     return known_u64(fake_busy);
 }
 
+static double fake_slowness = 1; /* of the processor that the work is on: runs take so many times as long */
+
 static inline void fake_machine(void)
 {
+    fake_slowness = 1;
     fake_gpu = (struct gpu_own){0};
     fake_time = UINT64_C(1000000000000);
     fake_rss = 10 << 20;
     fake_available = UINT64_C(8) << 30;
     fake_busy = 0;
     bench_machine = (struct bench_machine){
-        fake_now, fake_pause_until, fake_read_rss, fake_read_available, fake_read_gpu, fake_read_busy};
+        fake_now, fake_pause_until, fake_read_rss, fake_read_available, fake_read_gpu, fake_read_busy, NULL};
 }
 
 static inline void real_machine(void)
@@ -130,7 +133,7 @@ static uint64_t fake_duration(struct fake_instance *i, uint64_t k)
     }
     if (k < s->transient) x *= 1 + (s->slow - 1) * (double)(s->transient - k) / (double)s->transient;
     if (s->stall_every && (k + 1) % s->stall_every == 0) x += (double)s->stall_ns;
-    return (uint64_t)(x * i->scale + 0.5);
+    return (uint64_t)(x * i->scale * fake_slowness + 0.5);
 }
 
 static tare_status fake_prepare(struct subject *base, const struct case_params *p,

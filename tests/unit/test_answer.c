@@ -47,7 +47,7 @@ static void say_all(struct answer *a)
 static tare_status write_all(struct buf *out, bool json, tare_error *err)
 {
     struct answer a;
-    struct report_style style = {"<b>", "<d>", "<p>", false};
+    struct report_style style = {"<b>", "<d>", "<p>", false, "", "", "", 0};
     answer_begin(&a, sink_to_buf(out), json, &style, err);
     say_all(&a);
     return answer_end(&a);

@@ -13,6 +13,7 @@
 #include "analyze/gpu/gpu_name.h"
 #include "core/buf.h"
 #include "gpu_fixture.h"
+#include "symbol/demangle.h"
 
 static void names_of_kernels(void **state)
 {
@@ -64,15 +65,12 @@ static void names_that_grow_without_end(void **state)
 {
     struct arena a = ARENA_INIT;
     (void)state;
-    assert_string_equal(gpu_name_full(&a, doubling(&a, 1)), "f(A<int, int>, A<A<int, int>, A<int, int> >)");
-    assert_int_equal(strncmp(gpu_name_full(&a, doubling(&a, 8)), "f(A<int, int>, A<A<", 19),
-                     0); /* by the child */
-    for (unsigned i = 60; i < 63; i++)
-        assert_string_equal(gpu_name_full(&a, doubling(&a, i)), doubling(&a, i));
-    assert_int_equal(strncmp(gpu_name_full(&a, doubling(&a, 8)), "f(A<int, int>, A<A<", 19), 0);
-    for (unsigned i = 64; i < 80; i++)
-        assert_string_equal(gpu_name_full(&a, doubling(&a, i)), doubling(&a, i));
-    gpu_demangle_end();
+    assert_string_equal(demangle(&a, doubling(&a, 1)), "f(A<int, int>, A<A<int, int>, A<int, int> >)");
+    assert_int_equal(strncmp(demangle(&a, doubling(&a, 8)), "f(A<int, int>, A<A<", 19), 0); /* by the child */
+    for (unsigned i = 60; i < 63; i++) assert_string_equal(demangle(&a, doubling(&a, i)), doubling(&a, i));
+    assert_int_equal(strncmp(demangle(&a, doubling(&a, 8)), "f(A<int, int>, A<A<", 19), 0);
+    for (unsigned i = 64; i < 80; i++) assert_string_equal(demangle(&a, doubling(&a, i)), doubling(&a, i));
+    demangle_end();
     arena_release(&a);
 }
 
@@ -91,11 +89,11 @@ static void names_that_are_deep(void **state)
             for (unsigned k = 0; k < levels; k++) buf_add_str(&b, rows[i].open);
             buf_add_str(&b, "i");
             for (unsigned k = 0; k < levels; k++) buf_add_str(&b, rows[i].close);
-            const char *full = gpu_name_full(&a, b.data);
+            const char *full = demangle(&a, b.data);
             assert_true(strcmp(full, b.data) == 0 || strncmp(full, "f(", 2) == 0);
             buf_release(&b);
         }
-    gpu_demangle_end();
+    demangle_end();
     arena_release(&a);
 }
 
@@ -115,10 +113,10 @@ static void names_that_take_long_together(void **state)
     const double before = children_s();
     unsigned asked = 0;
     (void)state;
-    for (; asked < 5000 && children_s() <= before; asked++) assert_ptr_equal(gpu_name_full(&a, name), name);
+    for (; asked < 5000 && children_s() <= before; asked++) assert_ptr_equal(demangle(&a, name), name);
     assert_true(asked < 5000);
     assert_true(children_s() - before < 3);
-    gpu_demangle_end();
+    demangle_end();
     arena_release(&a);
 }
 
@@ -165,12 +163,12 @@ static void names_that_are_long(void **state)
 {
     struct arena a = ARENA_INIT;
     (void)state;
-    assert_in_range(strlen(gpu_name_full(&a, eighty_five(&a, 300))), 85 * 300, 86 * 300);
+    assert_in_range(strlen(demangle(&a, eighty_five(&a, 300))), 85 * 300, 86 * 300);
     for (unsigned bytes = 900; bytes < 50000; bytes *= 50) {
         const char *name = eighty_five(&a, bytes);
-        assert_ptr_equal(gpu_name_full(&a, name), name);
+        assert_ptr_equal(demangle(&a, name), name);
     }
-    gpu_demangle_end();
+    demangle_end();
     arena_release(&a);
 }
 

@@ -159,7 +159,7 @@ static void idle_time_of_each_step(void **state)
     const unsigned UNKNOWN = cause_of("unknown");
     struct making *m = *state;
     struct gpu_profile p;
-    struct gpu_courses courses = {.cards = VEC_INIT};
+    struct gpu_courses courses = {.with_gaps = true};
     begin(m);
     for (uint64_t i = 0; i < 7; i++) {
         uint64_t at = i * 400, id = 1 + 10 * i;
@@ -174,6 +174,14 @@ static void idle_time_of_each_step(void **state)
     assert_int_equal(courses.cards.n, 1);
     assert_int_equal(courses.cards.items[0].pid, trace_process(t, 0)->pid);
     const struct gpu_course *c = &courses.cards.items[0];
+    assert_int_equal(c->gaps.n, 6);
+    for (size_t i = 0; i < 6; i++) {
+        const struct gpu_gap *g = &c->gaps.items[i];
+        assert_float_equal((double)g->start - (double)c->gaps.items[0].start, (double)i * 400 * US, 50);
+        assert_float_equal((double)g->ns, 300 * US, 50);
+        assert_int_equal(g->cause, SYNC); /* 200 of 300 */
+        assert_in_range(g->percent, 66, 67);
+    }
     assert_int_equal(c->steps.n, 6);
     for (size_t i = 0; i < 6; i++) {
         const struct gpu_step *s = &c->steps.items[i];

@@ -608,6 +608,72 @@ static void test_self_cost(void **state)
     assert_true(self->known && self->ns_per_run.v > 0 && self->share.v < 1);
 }
 
+/* ---- a machine whose processors have two speeds ---- */
+
+enum { PROCESSORS = 16 };
+static double slowness[PROCESSORS];
+static struct rng fate;
+static uint64_t moved;
+
+static int move_by_chance(struct places *p, pid_t thread)
+{
+    (void)p, (void)thread;
+    size_t at = (size_t)rng_below(&fate, PROCESSORS);
+    moved++;
+    fake_slowness = slowness[at];
+    return (int)at;
+}
+
+/* Two of three processors are 1.55 times as slow, other ones in each bench: as was seen on a Xeon whose cores others
+ * use, too. How many of 100 benches hold the median over all processors and times? */
+static int held_on_two_speeds(bool moves)
+{
+    int held = 0;
+    rng_seed(&fate, 3);
+    for (int trial = 0; trial < 100; trial++) {
+        for (size_t i = 0; i < PROCESSORS; i++) slowness[i] = rng_unit(&fate) < 2.0 / 3 ? 1.55 : 1;
+        fake_slowness = slowness[0];
+        bench_machine.move = moves ? move_by_chance : NULL;
+        struct bench_plan plan =
+            plan_of((struct fake_script){.shape = FAKE_NOISE, .base_ns = 1500000, .spread = 0.01}, 1);
+        cases[0].params.seed = (uint64_t)trial;
+        plan.budget_ns = NS_PER_S;
+        run_release(&run);
+        assert_int_equal(run_init(&run, "bench", &err), TARE_OK);
+        must_run(&plan);
+        struct run_estimate p50 = run.cases.at[0]->latency_ns.p50;
+        double slow =
+            1500000 * 1.55; /* the middle of all times is among the slow ones, even from 0.99 to 1.01 */
+        held += (!p50.lo.known || (double)p50.lo.v <= slow * 1.01) &&
+                (!p50.hi.known || (double)p50.hi.v >= slow * 0.99);
+    }
+    return held;
+}
+
+static void test_interval_holds_where_processors_differ(void **state)
+{
+    (void)state;
+    int stay = held_on_two_speeds(false), move = held_on_two_speeds(true);
+    if (stay > 75 || move < 93) fail_msg("held %d without and %d with moves, of 100", stay, move);
+    assert_int_equal(run.cases.at[0]->stability.moves.v, 20);
+}
+
+/* Several workers are spread by the system; a run that is a process of its own is placed anew. */
+static void test_moves_one_worker_only(void **state)
+{
+    (void)state;
+    struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .real = true}, 1);
+    real_machine(); /* made-up time has one worker */
+    moved = 0;
+    bench_machine.move = move_by_chance;
+    plan.concurrency = 4;
+    plan.max_runs = 100;
+    plan.budget_ns = NS_PER_S;
+    must_run(&plan);
+    assert_int_equal(moved, 0);
+    assert_int_equal(run.cases.at[0]->stability.moves.v, 0);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -615,6 +681,8 @@ int main(void)
         T(test_constant),
         T(test_warmup_is_left_out),
         T(test_never_steady),
+        T(test_interval_holds_where_processors_differ),
+        T(test_moves_one_worker_only),
         T(test_fixed_warmup),
         T(test_max_runs),
         T(test_slow_runs),

@@ -90,7 +90,7 @@ static void ranges(void **state)
         {1, INT64_C(1) << 52, 2000, (INT64_C(1) << 52) / 2000 + 1, 2000},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct buckets_range r = buckets_range(cases[i].from, cases[i].to, cases[i].points);
+        struct buckets_range r = buckets_range(cases[i].from, cases[i].to, cases[i].points, 1);
         assert_int_equal(r.step_ms, cases[i].step);
         assert_int_equal(r.n, cases[i].n);
         struct bucket *at = calloc(r.n, sizeof *at);
@@ -107,7 +107,7 @@ static void ranges(void **state)
 
 static void a_counter_gives_rates(void **state)
 {
-    struct buckets_range r = buckets_range(1000, 1000 + 3 * BUCKETS_GAP_MS, 3);
+    struct buckets_range r = buckets_range(1000, 1000 + 3 * BUCKETS_GAP_MS, 3, 1);
     struct bucket at[3] = {{0}};
     struct buckets_point v[] = {
         /* one of them twice */

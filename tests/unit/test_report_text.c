@@ -75,9 +75,13 @@ static void changes_far_from_one_are_factors(void **state)
     static const struct {
         double ratio;
         const char *text;
-    } rows[] = {{1.052, "+5.2 %"}, {0.9983, "-0.17 %"}, {2.93, "+193 %"},     {9.99, "+899 %"},
-                {12.34, "12.3x"},  {935.5, "936x"},     {1070, "1,070x"},     {0.00107, "0.00107x"},
-                {0.02, "-98.0 %"}, {0, "-100 %"},       {0.99999, "+0.00 %"}, {NAN, "-"}};
+    } rows[] = {{1.052, "+5.2 %"},       {0.9983, "-0.17 %"},
+                {2.93, "+193 %"},        {9.99, "+899 %"},
+                {12.34, "12.3x"},        {935.5, "936x"},
+                {1070, "1,070x"},        {0.00107, "0.00107x"},
+                {1.06e-5, "0.0000106x"}, {2e-12, "< 0.000000001x"},
+                {0.02, "-98.0 %"},       {0, "-100 %"},
+                {0.99999, "+0.00 %"},    {NAN, "-"}};
     struct buf b = BUF_INIT;
     (void)state;
     for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
@@ -167,7 +171,7 @@ static void no_cell_and_no_title_can_steer_a_terminal(void **state)
     table_init(&t, columns, 2);
     buf_add_str(table_cell(&t), "a\033[31m\nb");
     buf_add_str(table_cell(&t), "\u202e1");
-    s.style = (struct report_style){"<", "", ">", false};
+    s.style = (struct report_style){"<", "", ">", false, "", "", "", 0};
     table_end(&t, &s, s.style.bold);
     assert_int_equal(stream_finish(&s), TARE_OK);
     expect(&got, "<x\\x1b]0;PWNED\\x07      n\\n>\na\\x1b[31m\\nb       \\u202e1\n");
@@ -233,13 +237,53 @@ static void tables_align_characters_not_bytes(void **state)
     (void)state;
     stream_init(&s, sink_to_buf(&got), NULL);
     fill(&t);
-    s.style = (struct report_style){"<", "", ">", false};
+    s.style = (struct report_style){"<", "", ">", false, "", "", "", 0};
     table_end(&t, &s, s.style.bold);
     assert_int_equal(stream_finish(&s), TARE_OK);
     assert_string_equal(got.data, "<   n  left   name>\n"
                                   "   1  a      x\n"
                                   "1000  \xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac  y\n");
     buf_release(&got);
+}
+
+/* A verdict has its colour, and takes no more room for it; a column without a word is not there. */
+static void verdicts_are_coloured_and_empty_columns_dropped(void **state)
+{
+    static const struct table_column heads[] = {{"a", true}, {"empty", false}, {"verdict", true}, {"z", true}};
+    static const char *const cells[] = {"x", "-", "regressed", "1", "y", "", "pass", "-"};
+    struct buf got = BUF_INIT;
+    struct stream s;
+    struct table t;
+    (void)state;
+    stream_init(&s, sink_to_buf(&got), NULL);
+    table_init(&t, heads, 4);
+    for (size_t i = 0; i < N_ELEMENTS(cells); i++) buf_add_str(table_cell(&t), cells[i]);
+    s.style = (struct report_style){"<", "", ">", false, "G", "W", "B", 0};
+    table_drop_empty(&t);
+    table_end(&t, &s, "");
+    assert_int_equal(stream_finish(&s), TARE_OK);
+    expect(&got, "a  verdict    z>\nx  Bregressed>  1\ny  Gpass>       -\n");
+    table_init(&t, heads, 1);
+    buf_add_str(table_cell(&t), "-");
+    table_drop_empty(&t); /* nothing would be left: it stays */
+    stream_init(&s, sink_to_buf(&got), NULL);
+    table_end(&t, &s, "");
+    assert_int_equal(stream_finish(&s), TARE_OK);
+    expect(&got, "a\n-\n");
+    buf_release(&got);
+}
+
+static void sentences_are_wrapped_by_words(void **state)
+{
+    (void)state;
+    struct buf b = BUF_INIT;
+    text_wrap(&b, "one two \xe2\x82\xac\xe2\x82\xac four", (struct text_box){2, 4, 12});
+    expect(&b, "one two \xe2\x82\xac\xe2\x82\xac\n    four");
+    text_wrap(&b, "one a-word-that-is-too-long x", (struct text_box){0, 2, 8});
+    expect(&b, "one\n  a-word-that-is-too-long\n  x");
+    text_wrap(&b, "never wrapped without a width", (struct text_box){0, 2, 0});
+    expect(&b, "never wrapped without a width");
+    buf_release(&b);
 }
 
 static void tables_survive_every_failed_allocation(void **state)
@@ -278,6 +322,8 @@ int main(void)
         cmocka_unit_test(csv_texts_are_no_formulas),
         cmocka_unit_test(clipping_keeps_characters_whole),
         cmocka_unit_test(tables_align_characters_not_bytes),
+        cmocka_unit_test(verdicts_are_coloured_and_empty_columns_dropped),
+        cmocka_unit_test(sentences_are_wrapped_by_words),
         cmocka_unit_test(tables_survive_every_failed_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

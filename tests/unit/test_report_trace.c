@@ -243,7 +243,7 @@ static void gross_flat_and_one_thread(void **state)
     o.view.gross = false;
     o.flat = true;
     o.thread = 2;
-    style = (struct report_style){"<b>", "<d>", "</>", true};
+    style = (struct report_style){"<b>", "<d>", "</>", true, "", "", "", 0};
     got = report_of(report_trace_text, f, &tree, o);
     expect_lines(&got,
                  (const char *const[]){"step  app.c:20\n", "17  ", "101 worker \"x\" only\n", "<b>", NULL});

@@ -12,11 +12,18 @@
 #include "core/file.h"
 #include "server/route.h"
 
-/* Whoever may not come in needs a door: the page, what it is made of, and logging in. None of them tells of data. */
+/* Whoever may not come in needs a door: the page, what it is made of, and logging in. None of them tells of data, but
+ * the badges of projects that the operator named (--public-badge). */
 static bool is_meant_open(const char *path)
 {
-    static const char *const open[] = {"/healthz",       "/", "/login", "/assets/{id}.js", "/assets/{id}.css",
-                                       "/api/v1/session"};
+    static const char *const open[] = {"/healthz",
+                                       "/",
+                                       "/login",
+                                       "/assets/{id}.js",
+                                       "/assets/{id}.css",
+                                       "/api/v1/session",
+                                       "/public/badge.svg",
+                                       "/public/line.svg"};
     for (size_t i = 0; i < sizeof open / sizeof *open; i++)
         if (strcmp(path, open[i]) == 0) return true;
     return false;

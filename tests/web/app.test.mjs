@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The pages of `tare serve` in a real browser: getting in and out, and each page for what it shows.
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { closeBrowser, downloaded, overflow, readJson, serve, shot, violations, withApp } from "./browser.mjs";
+import { closeBrowser, downloaded, overflow, readJson, root, serve, shot, violations, withApp } from "./browser.mjs";
 
 let server, token, every;
 const SWEEP = readJson("data/sweep.json");
@@ -66,6 +67,20 @@ function served(n, minutes) {
   };
 }
 
+const TRACES = ["whole", "gpu", "memory-history"]; // scopes; what a GPU did; who held memory
+const fileOf = {};
+
+/** A trace of the corpus as a file of the run SWEEP. */
+async function sendTrace(name) {
+  const bytes = readFileSync(join(root, "fuzz", "corpus", "trace", name));
+  const sha = (data) => createHash("sha256").update(data).digest();
+  const headers = { Authorization: `Bearer ${server.token("ingest")}`, "Content-Type": "application/octet-stream" };
+  const piece = await fetch(`${server.url}/api/v1/pieces`, { method: "POST", headers, body: bytes });
+  assert.equal(piece.status, 201, await piece.text());
+  await server.post({ name: `${name}.tare`, pieces: [sha(bytes).toString("hex")] }, `runs/${SWEEP.id}/uploads`);
+  fileOf[name] = sha(sha(bytes)).toString("hex");
+}
+
 before(async () => {
   writeFileSync(RULES, JSON.stringify({ schema: "tare.operations/1", alerts: { rules: ["slo.burn>1", "regression>90%"], command: `cat >> '${TOLD}'` } }), { mode: 0o600 });
   server = await serve("app", "--operations", RULES);
@@ -74,6 +89,7 @@ before(async () => {
   await server.post(SWEEP);
   for (let n = 0; n < RUNS; n++) await server.post(made(n));
   for (let n = 0; n < 6; n++) await server.post(served(n, 5 + 6 * n), "requests");
+  for (const name of TRACES) await sendTrace(name);
 });
 after(async () => {
   await server?.stop();
@@ -246,6 +262,43 @@ test("one run is shown by the sections of the report page", async () => {
   });
 });
 
+test("a run leads to its traces, and each is shown as the report page does", async () => {
+  await withView(`page=run&id=${SWEEP.id}`, async (page) => {
+    await page.getByRole("region", { name: "Traces of this run" }).getByRole("link", { name: "whole.tare" }).click();
+    await page.waitForSelector("main h1:text('Trace')");
+    await page.locator("#flame canvas").first().waitFor();
+    assert.match(page.url(), new RegExp(`file=${fileOf.whole}`));
+    assert.match(await page.locator("main").innerText(), new RegExp(`tare report --server ${server.url} --trace @${SWEEP.id}`));
+    await page.locator(".pick select").first().selectOption({ label: "gpu.tare" });
+    await page.locator("#bars canvas").first().waitFor();
+    await page.reload();
+    await page.locator("#bars canvas").first().waitFor(); // the address shows the same again
+    await page.keyboard.press("j");
+    await page.waitForFunction(() => /[#&]at=/.test(location.hash));
+    await page.getByRole("link", { name: "Its run" }).click();
+    await page.waitForSelector("main h1:text('Run')");
+    const [file] = await Promise.all([
+      downloaded(page, async () => {
+        await page.getByRole("link", { name: "memory-history.tare" }).click();
+        await page.getByRole("link", { name: "File", exact: true }).click();
+      }),
+    ]);
+    assert.deepEqual(file.bytes, readFileSync(join(root, "fuzz", "corpus", "trace", "memory-history")));
+  });
+});
+
+test("traces that are not there are said to be so", async () => {
+  for (const [hash, says] of [
+    ["page=trace", /names no run/],
+    [`page=trace&run=${idOf(1)}`, /has no trace/],
+    [`page=trace&run=${SWEEP.id}&file=${"0".repeat(64)}`, /no such file/],
+  ])
+    await withView(hash, async (page) => {
+      await page.waitForFunction(() => document.querySelector("main .empty:not([role])"));
+      assert.match(await page.locator("main").innerText(), says);
+    });
+});
+
 test("runs that are not there are said to be so", async () => {
   for (const [hash, says] of [
     [`page=run&id=${idOf(9999)}`, /no such run/],
@@ -347,6 +400,38 @@ test("without a subject there are subjects to choose from", async () => {
     await page.getByRole("link", { name: "stepped" }).click();
     await page.waitForSelector("figure");
   });
+});
+
+test("a new baseline is accepted, which ends what got worse, and is taken back", async () => {
+  await withView(
+    "page=trend&subject=stepped",
+    async (page) => {
+      await page.getByText("No run is accepted as the baseline").waitFor();
+      const button = page.getByRole("button", { name: "Accept new baseline" });
+      await button.click();
+      await page.getByRole("button", { name: "Surely?" }).click();
+      await page.locator("#h-baseline + p", { hasText: idOf(RUNS - 1) }).waitFor();
+      await page.locator("#summary-history-0", { hasText: "no change of the level since" }).waitFor();
+      await shot(page, "app-baseline");
+      await page.getByRole("link", { name: "Overview" }).click();
+      await page.getByText("Nothing got worse than its baseline").waitFor();
+      await page.goBack();
+      await page.getByRole("button", { name: "Take it back" }).click();
+      await page.getByText("No run is accepted as the baseline").waitFor();
+    },
+    { secret: every },
+  );
+  await withView("page=trend&subject=stepped", async (page) => {
+    await page.getByText("No run is accepted as the baseline").waitFor();
+    assert.equal(await page.getByRole("button", { name: "Accept new baseline" }).count(), 0); // who only reads
+  });
+  await withView(`page=run&id=${idOf(3)}`, async (page) => {
+    await page.getByRole("button", { name: "Accept as baseline" }).click();
+    await page.getByRole("button", { name: "Surely?" }).click();
+    await page.getByText("The baseline of its subject").waitFor();
+    const gone = await page.evaluate((id) => fetch(`/api/v1/baselines/${id}`, { method: "DELETE", headers: { "X-Tare": "page" } }).then((r) => r.status), idOf(3));
+    assert.equal(gone, 204);
+  }, { secret: every });
 });
 
 // ---- alerts ----
@@ -469,20 +554,23 @@ test("a service leads to its promises, percentiles and heat map", async () => {
 
 // ---- every page ----
 
-const PAGES = ["overview", "runs", `run&id=${SWEEP.id}`, `compare&runs=${idOf(1)},${idOf(55)}`, "trend&subject=stepped", "requests", "requests&service=shop", "alerts", "admin", "self"];
+const PAGES = ["overview", "runs", `run&id=${SWEEP.id}`, ...TRACES.map((name) => `trace&run=${SWEEP.id}&trace=${name}`), `compare&runs=${idOf(1)},${idOf(55)}`, "trend&subject=stepped", "requests", "requests&service=shop", "alerts", "admin", "self"];
+
+/** The word of a page for names of tests and pictures. */
+const wordOf = (id) => id.split("&")[0] + (/&trace=(.*)$/.exec(id)?.[1] ?? "");
 
 for (const id of PAGES)
-  test(`${id.split("&")[0]}: readable, narrow, dark, by axe's rules`, async () => {
+  test(`${wordOf(id)}: readable, narrow, dark, by axe's rules`, async () => {
     for (const theme of ["light", "dark"])
       await withView(
-        `page=${id}`,
+        `page=${id.replace(/&trace=(.*)$/, (_, name) => `&file=${fileOf[name]}`)}`,
         async (page) => {
           await page.waitForSelector("main h1");
           await page.waitForFunction(() => !document.querySelector("main")?.innerText.includes("Loading…"));
-          await shot(page, `app-${id.split("&")[0]}-${theme}`);
+          await shot(page, `app-${wordOf(id)}-${theme}`);
           assert.deepEqual(await violations(page), []);
           await page.setViewportSize({ width: 375, height: 800 });
-          await shot(page, `app-${id.split("&")[0]}-${theme}-narrow`);
+          await shot(page, `app-${wordOf(id)}-${theme}-narrow`);
           assert.ok((await overflow(page)) <= 0, "nothing sticks out at 375 px");
         },
         { theme, secret: every },

@@ -41,7 +41,7 @@ function subtitle(item: Item): string {
   return parts.join(" · ");
 }
 
-function Tabs(props: { page: Page; at: number; onPick: (i: number) => void }) {
+export function Tabs(props: { page: Page; at: number; onPick: (i: number) => void }) {
   const { items } = props.page;
   if (items.length < 2) return null;
   return (
@@ -179,17 +179,9 @@ export const typing = (e: KeyboardEvent): boolean => {
   );
 };
 
-function useKeys(list: Section[], page: Page, pick: (i: number) => void, help: (shown?: boolean) => void): void {
+/** What single keys do, unless the reader types or has moved into a plot. */
+export function useActs(acts: Record<string, () => void>, on: unknown[]): void {
   useEffect(() => {
-    const acts: Record<string, () => void> = {
-      j: () => step(list, 1),
-      k: () => step(list, -1),
-      d: toggleTheme,
-      p: () => print(),
-      "?": () => help(),
-      Escape: () => help(false),
-    };
-    page.items.slice(0, 9).forEach((_, i) => (acts[String(i + 1)] = () => pick(i)));
     const onKey = (e: KeyboardEvent) => {
       const act = acts[e.key];
       if (!act || typing(e) || e.defaultPrevented) return;
@@ -198,7 +190,18 @@ function useKeys(list: Section[], page: Page, pick: (i: number) => void, help: (
     };
     window.addEventListener("keydown", onKey);
     return () => window.removeEventListener("keydown", onKey);
-  }, [list, page]);
+  }, on);
+}
+
+function useKeys(page: Page, pick: (i: number) => void, help: (shown?: boolean) => void): void {
+  const acts: Record<string, () => void> = {
+    d: toggleTheme,
+    p: () => print(),
+    "?": () => help(),
+    Escape: () => help(false),
+  };
+  page.items.slice(0, 9).forEach((_, i) => (acts[String(i + 1)] = () => pick(i)));
+  useActs(acts, [page]);
 }
 
 function Parts(props: { list: Section[]; item: Item; page: Page }) {
@@ -248,6 +251,7 @@ export function Skip() {
 export function Document(props: { item: Item; page: Page }) {
   const { item, page } = props;
   const list = useMemo(() => sectionsOf(item, page), [item, page]);
+  useActs({ j: () => step(list, 1), k: () => step(list, -1) }, [list]);
   return (
     <div class="columns">
       <Contents list={list} />
@@ -265,10 +269,8 @@ export function Shell(props: { page: Page }) {
   const [help, setHelp] = useState(false);
   const at = Math.min(Math.max(Number(chosen) || 0, 0), page.items.length - 1);
   const item = page.items[at]!;
-  const list = useMemo(() => sectionsOf(item, page), [item, page]);
   useUnfoldedPrint();
   useKeys(
-    list,
     page,
     (i) => setChosen(String(i)),
     (open) => setHelp((h) => open ?? !h),

@@ -12,6 +12,7 @@ import { findings } from "./sections/findings";
 import { flame } from "./sections/flame";
 import { gpu } from "./sections/gpu";
 import { headline } from "./sections/headline";
+import { held } from "./sections/held";
 import { history } from "./sections/history";
 import { kernels } from "./sections/kernels";
 import { layers } from "./sections/layers";
@@ -52,6 +53,7 @@ export const sections: readonly Section[] = [
   pareto,
   timeline,
   gpu,
+  held,
   flame,
   bars,
   kernels,

@@ -32,6 +32,8 @@ const char *gpu_cause_name(unsigned cause)
     return cause_names[cause];
 }
 
+static const enum cause host_states[GPU_HOST_STATES] = {BY_RUNNING, BY_WAITING, BY_SLEEPING};
+
 /* An operation that waits longer for its turn, although it was launched in time, waits for something we do not see. */
 enum { LAUNCH_NS = 20000, STATES_ENOUGH = 20 };
 
@@ -49,6 +51,9 @@ struct idle {
     uint64_t worked;                  /* busy time since the host was last late */
     struct gpu_course *course;        /* its steps get their part of every time */
     size_t step;                      /* the first that may reach into what comes */
+    uint32_t looks[GPU_HOST_STATES];  /* of `states`, those of the gap under way */
+    bool gaps;                        /* each is kept */
+    tare_status status;
 };
 
 /* ---- sums over unions ---- */
@@ -120,6 +125,16 @@ struct gap {
     bool talked;
 };
 
+static void look_at_host(struct idle *d, uint32_t thread, uint64_t from, uint64_t to)
+{
+    uint64_t looks[GPU_HOST_STATES] = {0};
+    gpu_work_looks(d->w, thread, from, to, looks);
+    for (int i = 0; i < GPU_HOST_STATES; i++) {
+        d->states[i] += looks[i];
+        d->looks[i] = (uint32_t)looks[i];
+    }
+}
+
 /* The GPU went idle at `from`, and `next` started at `to`.
  * Launched before the GPU was idle: a short gap is the launch itself, a longer one waits for what we do not see.
  * Launched later: the host was late. What it did in calls is told by them. The rest is its own code, and the launch;
@@ -152,7 +167,7 @@ static void explain(struct idle *d, struct gap gap, const struct gpu_op *next)
     d->worked = 0;
     add(d, BY_SYNC, hidden + hidden_way);
     add(d, BY_HOST, code - hidden);
-    if (code > hidden) gpu_work_looks(d->w, c->thread, from, late, d->states);
+    if (code > hidden) look_at_host(d, c->thread, from, late);
     add(d, c->class == CALL_COPY ? BY_COPY : BY_LAUNCH, way - hidden_way);
 }
 
@@ -190,12 +205,42 @@ static void share(struct idle *d, uint64_t from, uint64_t to, const struct gpu_i
     }
 }
 
+/* In this one gap the host was seen in one state more often than in the others, or never. */
+static enum cause host_state(const struct idle *d)
+{
+    enum cause most = BY_HOST;
+    uint64_t looks = 0;
+    for (int i = 0; i < GPU_HOST_STATES; i++) {
+        if (d->looks[i] > looks) most = host_states[i];
+        if (d->looks[i] > looks) looks = d->looks[i];
+    }
+    return most;
+}
+
+static void keep_gap(struct idle *d, struct gap gap, const struct gpu_idle *before, bool hole)
+{
+    struct gpu_gap out = {.start = gap.from, .ns = gap.to - gap.from, .cause = CAUSES};
+    uint64_t most = 0, all = gap.to - gap.from;
+    for (unsigned c = 0; c < CAUSES && !hole; c++) {
+        uint64_t ns = d->causes[c].ns - before[c].ns;
+        if (ns <= most) continue;
+        most = ns;
+        out.cause = c == BY_HOST ? host_state(d) : c;
+    }
+    out.percent = (uint64_t)(100.0 * (double)most / (double)all);
+    if (d->status == TARE_OK) d->status = vec_push(&d->course->gaps, out, d->w->err);
+}
+
 static void explain_and_share(struct idle *d, struct gap gap, const struct gpu_op *next)
 {
     struct gpu_idle before[CAUSES];
-    if (d->course->steps.n) memcpy(before, d->causes, sizeof before);
-    if (!has_hole(d, gap)) explain(d, gap, next);
+    bool keep = d->course->steps.n || d->gaps;
+    if (keep) memcpy(before, d->causes, sizeof before);
+    memset(d->looks, 0, sizeof d->looks);
+    bool hole = has_hole(d, gap);
+    if (!hole) explain(d, gap, next);
     if (d->course->steps.n) share(d, gap.from, gap.to, before);
+    if (d->gaps) keep_gap(d, gap, before, hole);
 }
 
 /* Up to where all is known: to the end of the last operation, but for a record that was cut off. */
@@ -232,7 +277,6 @@ static void fill_steps(struct gpu_course *course)
 /* The host's own time by what its thread was seen to do, where it was looked at often enough. */
 static void split_host(struct idle *d)
 {
-    static const enum cause by_state[] = {BY_RUNNING, BY_WAITING, BY_SLEEPING};
     uint64_t looks = 0;
     struct gpu_idle host = d->causes[BY_HOST];
     for (int i = 0; i < GPU_HOST_STATES; i++) looks += d->states[i];
@@ -240,7 +284,7 @@ static void split_host(struct idle *d)
     d->causes[BY_HOST] = (struct gpu_idle){0};
     for (int i = 0; i < GPU_HOST_STATES; i++) {
         double share = (double)d->states[i] / (double)looks;
-        struct gpu_idle *c = &d->causes[by_state[i]];
+        struct gpu_idle *c = &d->causes[host_states[i]];
         c->ns = (uint64_t)((double)host.ns * share);
         c->gaps = (uint64_t)((double)host.gaps * share + 0.5);
         c->longest_ns = d->states[i] ? host.longest_ns : 0;
@@ -362,9 +406,10 @@ static tare_status device_idle(struct idle *d, struct gpu_card *out)
     const char *why = gpu_work_doubt(d->w, d->process);
     if (why) {
         doubt(d, out, why);
-        return TARE_OK;
+        vec_clear(&d->course->gaps);
+        return d->status;
     }
-    for (int i = 0; i < CAUSES; i++) {
+    for (int i = 0; i < CAUSES && d->status == TARE_OK; i++) {
         if (!d->causes[i].ns) continue;
         struct gpu_idle *c = RUN_LIST_ADD(&d->w->out->arena, &out->idle);
         if (!c) return error_nomem(d->w->err, "idle times");
@@ -372,7 +417,7 @@ static tare_status device_idle(struct idle *d, struct gpu_card *out)
         c->cause = cause_names[i];
         c->share = known_f64((double)c->ns / (double)wall);
     }
-    return TARE_OK;
+    return d->status;
 }
 
 static void find_holes(struct idle *d)
@@ -390,6 +435,7 @@ static tare_status idle_of(struct gpu_work *w, const struct gpu_op *ops, size_t 
     const struct gpu_seen_card *card = &w->cards.items[ops[0].card];
     struct idle d = {.w = w, .ops = ops, .n = n, .process = card->process, .course = course};
     d.cut_at = card->cut_at ? card->cut_at : UINT64_MAX;
+    d.gaps = course == &card->course && w->courses && w->courses->with_gaps;
     find_holes(&d);
     return device_idle(&d, out);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * gpu_name.h - names of kernels as people read them: demangled, short, and the group they belong to. */
+ * gpu_name.h - names of kernels as people read them: short, and the group they belong to. */
 #ifndef ANALYZE_GPU_NAME_H
 #define ANALYZE_GPU_NAME_H
 
 #include "core/arena.h"
-
-/* gpu_demangle.c: demangled where that can be done here, in bounded time and memory; else the name itself. At the end
- * the child that may have been started for it is ended, and what names it died of is forgotten. */
-const char *gpu_name_full(struct arena *a, const char *mangled);
-void gpu_demangle_end(void);
 
 /* gpu_name.c */
 const char *gpu_name_short(struct arena *a, const char *full);

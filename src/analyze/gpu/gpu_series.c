@@ -8,6 +8,7 @@
 
 #include "analyze/gpu/gpu_name.h"
 #include "analyze/gpu/gpu_work.h"
+#include "symbol/demangle.h"
 
 enum { KERNELS_MOST = 512, STEPS_MOST = 65536, RUNS_MOST = 4096 };
 
@@ -96,7 +97,7 @@ static tare_status choose_kernels(struct series *s)
         const struct gpu_name *n = &s->w->names.items[k->blocks];
         tare_status status = map_u64_put(&s->rows, k->blocks, i + 1, s->w->err);
         if (status < 0) return status;
-        k->full = gpu_name_full(&s->to->arena, arena_str(&s->to->arena, n->text));
+        k->full = demangle(&s->to->arena, arena_str(&s->to->arena, n->text));
         k->name = gpu_name_short(&s->to->arena, k->full);
         k->blocks = n->sum.blocks;
         k->threads = n->sum.threads;

@@ -9,6 +9,7 @@
 #include "analyze/gpu/gpu_name.h"
 #include "analyze/gpu/gpu_work.h"
 #include "core/stats.h"
+#include "symbol/demangle.h"
 
 enum { REPEATS_LEAST = 5, LEVELS = 4 };
 
@@ -438,10 +439,9 @@ static tare_status by_kernels(struct steps *s)
     if (status == TARE_OK && best.length) status = take_period(&q, &best);
     if (status == TARE_OK && best.length && measure(s, 0.3, &status)) {
         s->out.found_by = "kernels";
-        s->out.name =
-            gpu_name_short(&s->w->out->arena,
-                           gpu_name_full(&s->w->out->arena,
-                                         arena_str(&s->w->out->arena, s->w->names.items[best.name].text)));
+        s->out.name = gpu_name_short(
+            &s->w->out->arena,
+            demangle(&s->w->out->arena, arena_str(&s->w->out->arena, s->w->names.items[best.name].text)));
     }
     vec_release(&q.order);
     vec_release(&q.places);

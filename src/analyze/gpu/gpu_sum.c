@@ -8,6 +8,7 @@
 #include "analyze/gpu/gpu_name.h"
 #include "analyze/gpu/gpu_work.h"
 #include "core/mem.h"
+#include "symbol/demangle.h"
 
 /* ---- kernels and groups ---- */
 
@@ -84,7 +85,7 @@ static void put_kernels(struct gpu_work *w, struct gpu_profile *p)
         struct gpu_kernel *k = RUN_LIST_ADD(&p->arena, &p->kernels);
         if (!k) return;
         *k = n->sum;
-        k->full = gpu_name_full(&p->arena, arena_str(&p->arena, n->text));
+        k->full = demangle(&p->arena, arena_str(&p->arena, n->text));
         k->name = gpu_name_short(&p->arena, k->full);
         k->group = gpu_name_group(k->full);
         if (all > 0) k->share = known_f64((double)k->total_ns / all);
@@ -218,7 +219,7 @@ static void put_origins(struct gpu_work *w, struct gpu_profile *p)
         const struct gpu_origin_sum *from = &w->origins.items[i];
         struct gpu_origin *to = RUN_LIST_ADD(&p->arena, &p->origins);
         if (!to) return;
-        const char *full = gpu_name_full(&p->arena, text_of(w, p, from->kernel));
+        const char *full = demangle(&p->arena, text_of(w, p, from->kernel));
         to->kernel = gpu_name_short(&p->arena, full);
         to->group = gpu_name_group(full);
         if (from->module) to->module = text_of(w, p, from->module - 1);
@@ -291,6 +292,7 @@ static tare_status take_courses(struct gpu_work *w, struct gpu_courses *to)
         if (!card->out.operations.known) continue;
         card->course.number = (uint32_t)card->out.number;
         card->course.pid = w->processes.items[card->process].pid;
+        card->course.process = card->process;
         tare_status s = vec_push(&to->cards, card->course, w->err);
         if (s != TARE_OK) return s;
         card->course = (struct gpu_course){0};
@@ -300,7 +302,10 @@ static tare_status take_courses(struct gpu_work *w, struct gpu_courses *to)
 
 void gpu_courses_release(struct gpu_courses *c)
 {
-    for (size_t i = 0; i < c->cards.n; i++) vec_release(&c->cards.items[i].steps);
+    for (size_t i = 0; i < c->cards.n; i++) {
+        vec_release(&c->cards.items[i].steps);
+        vec_release(&c->cards.items[i].gaps);
+    }
     vec_release(&c->cards);
     vec_release(&c->ranks);
     vec_release(&c->waits);

@@ -21,10 +21,17 @@ struct gpu_step { /* of gpu_card.steps; busy and idle times make its length */
     uint64_t idle[GPU_CAUSES];
 };
 
+struct gpu_gap { /* in which the card did nothing; of several causes the one with the most of it */
+    uint64_t start;
+    uint64_t ns : 48, cause : 8, percent : 8; /* GPU_CAUSES: not recorded; what the cause has of it */
+};
+
 struct gpu_course { /* of one card, as in gpu_profile.devices */
     uint32_t number, pid;
-    bool doubt; /* records are missing: busy and idle times of its steps are not known */
+    uint32_t process; /* of all traces, one after the other */
+    bool doubt;       /* records are missing: busy and idle times of its steps are not known */
     VEC(struct gpu_step) steps;
+    VEC(struct gpu_gap) gaps; /* in order; filled where gpu_courses.with_gaps is set and there is no doubt */
 };
 
 struct
@@ -39,6 +46,7 @@ struct gpu_rank_place { /* of gpu_job.ranks, one each */
 };
 
 struct gpu_courses {
+    bool with_gaps; /* asked for: 16 bytes each, and there may be one a kernel */
     VEC(struct gpu_course) cards;
     VEC(struct gpu_rank_place) ranks;
     VEC(struct gpu_wait) waits;

@@ -4,6 +4,7 @@
  * that an operation takes 32 bytes in memory, whatever its record held. */
 #include "analyze/gpu/gpu_name.h"
 #include "analyze/gpu/gpu_work.h"
+#include "symbol/demangle.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -698,13 +699,16 @@ tare_status gpu_work_gather(struct gpu_work *w, struct trace *const *traces, siz
 
 void gpu_work_release(struct gpu_work *w)
 {
-    gpu_demangle_end();
+    demangle_end();
     vec_release(&w->ops);
     vec_release(&w->calls);
     vec_release(&w->states);
     vec_release(&w->names);
     vec_release(&w->ranges);
-    for (size_t i = 0; i < w->cards.n; i++) vec_release(&w->cards.items[i].course.steps);
+    for (size_t i = 0; i < w->cards.n; i++) {
+        vec_release(&w->cards.items[i].course.steps);
+        vec_release(&w->cards.items[i].course.gaps);
+    }
     vec_release(&w->cards);
     vec_release(&w->processes);
     vec_release(&w->holes);

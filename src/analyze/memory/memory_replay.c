@@ -4,15 +4,21 @@
 
 #include <math.h>
 
-/* What never held so much is not called growing by growth.h, however it grows. */
-#define JUDGED_FROM 262144.0
+/* What never held so much has no course over time: many of them may be one line that matters. */
+#define KEPT_FROM 4096.0
+
+/* Blocks of at least so many bytes pass when they live no longer than this, and a nanosecond for each byte. */
+#define PASSING_FROM (UINT64_C(1) << 20)
+
+/* A container that grows takes the next block at most so much larger than the last. */
+#define STEP_MOST 2.6
 
 void memory_replay_release(struct memory_replay *r)
 {
-    for (size_t i = 0; i < r->sites.n; i++) mem_free(r->sites.items[i].series);
     memory_told_release(&r->told);
     memory_held_release(&r->held);
     map_u64_release(&r->site_of);
+    map_u64_release(&r->arena_at);
     vec_release(&r->sites);
     vec_release(&r->notes);
 }
@@ -28,7 +34,7 @@ static double chance(const struct memory_replay *r, uint64_t size)
 static struct memory_bytes weigh(uint64_t size, double p)
 {
     double bytes = (double)size;
-    return (struct memory_bytes){bytes / p, bytes * bytes * (1 - p) / (p * p)};
+    return (struct memory_bytes){bytes / p, bytes * bytes * (1 - p) / (p * p), bytes};
 }
 
 /* Rounding of what is added and taken away again does not go below 0. */
@@ -36,6 +42,7 @@ static void add(struct memory_bytes *to, struct memory_bytes b, double sign)
 {
     to->sum = fmax(0, to->sum + sign * b.sum);
     to->variance = fmax(0, to->variance + sign * b.variance);
+    to->seen = fmax(0, to->seen + sign * b.seen);
 }
 
 static tare_status site_of(struct memory_replay *r, uint64_t stack, size_t *out, tare_error *err)
@@ -48,6 +55,18 @@ static tare_status site_of(struct memory_replay *r, uint64_t stack, size_t *out,
     if (s == TARE_OK) s = map_u64_put(&r->site_of, stack, r->sites.n, err);
     if (s == TARE_OK) r->sites.items[r->sites.n++] = (struct replay_site){.stack = stack};
     return s;
+}
+
+/* The longest row of blocks of which each is somewhat larger than the last. */
+static void rises(struct replay_site *s, uint64_t size)
+{
+    struct memory_rise *row = &s->row;
+    if (row->steps && size > row->to && (double)size <= STEP_MOST * (double)row->to)
+        row->steps++;
+    else
+        *row = (struct memory_rise){.from = size, .steps = 1};
+    row->to = size;
+    if (row->steps >= s->site.rise.steps) s->site.rise = *row;
 }
 
 /* Sums over the whole time are made the first time, what is held now both times. */
@@ -64,14 +83,22 @@ static void taken(struct memory_replay *r, size_t site, uint64_t size, double p)
     s->site.allocations += 1 / p;
     r->sum.allocations += 1 / p;
     r->sum.noted++;
+    rises(s, size);
 }
 
-static void lived(struct memory_replay *r, struct memory_site *s, uint64_t ns, struct memory_bytes b,
-                  double p)
+static void lived(struct memory_replay *r, const struct held_block *h, double p, uint64_t now)
 {
+    struct memory_site *s = &r->sites.items[h->site].site;
+    struct memory_bytes b = weigh(h->size, p);
+    uint64_t ns = now - h->at_ns;
     size_t i = 0;
     for (uint64_t below = 1000; i < MEMORY_LIFETIMES - 1 && ns >= below; below *= 10) i++;
     r->sum.lifetimes[i] += 1 / p;
+    s->lifetimes[i] += 1 / p;
+    if (h->size >= PASSING_FROM && (ns <= MEMORY_CHURN_NS || ns - MEMORY_CHURN_NS <= h->size)) {
+        add(&s->passing, b, 1);
+        s->passed += 1 / p;
+    }
     if (ns > MEMORY_CHURN_NS) return;
     add(&s->churn, b, 1);
     add(&r->sum.churn, b, 1);
@@ -85,7 +112,7 @@ static void given(struct memory_replay *r, const struct held_block *h, double p,
     struct memory_bytes b = weigh(h->size, p);
     add(&s->now, b, -1);
     add(&r->now, b, -1);
-    if (!r->again && seen) lived(r, &s->site, now - h->at_ns, b, p);
+    if (!r->again && seen) lived(r, h, p, now);
 }
 
 /* ---- what happened ---- */
@@ -128,8 +155,22 @@ static tare_status unmapped(struct memory_replay *r, uint64_t address, uint64_t 
         if (!any) break;
         struct held_block b = {piece.at_ns, piece.end - piece.start, piece.site};
         given(r, &b, 1, now, true);
+        r->maps -= b.size;
     }
     return TARE_OK;
+}
+
+/* Arenas are whole blocks of the allocator's, of one size, and never mapped over. */
+static tare_status arena_of(struct memory_replay *r, const struct memory_record *w, tare_error *err)
+{
+    r->arenas += w->MAP.size;
+    return map_u64_put(&r->arena_at, w->MAP.address, w->MAP.size, err);
+}
+
+static void arena_gone(struct memory_replay *r, uint64_t address)
+{
+    uint64_t size;
+    if (map_u64_remove(&r->arena_at, address, &size)) r->arenas -= size;
 }
 
 /* Pages of files are the kernel's to drop, and what lies in Python's arenas is told by ALLOC: neither counts. */
@@ -138,11 +179,15 @@ static tare_status mapped(struct memory_replay *r, const struct memory_record *w
     struct held_range m = {
         .start = w->MAP.address, .end = end_of(w->MAP.address, w->MAP.size), .at_ns = w->MAP.at};
     tare_status s = unmapped(r, w->MAP.address, w->MAP.size, w->MAP.at, err); /* MAP_FIXED replaces */
-    if (s != TARE_OK || w->MAP.what & (MEMORY_MAP_FILE | MEMORY_MAP_ARENA) || m.start == m.end) return s;
+    arena_gone(r, w->MAP.address);
+    if (s == TARE_OK && w->MAP.what & MEMORY_MAP_ARENA) return arena_of(r, w, err);
+    if (s != TARE_OK || w->MAP.what & MEMORY_MAP_FILE || m.start == m.end) return s;
     s = site_of(r, w->MAP.stack, &m.site, err);
     if (s == TARE_OK) s = memory_held_map(&r->held, m, err);
-    if (s == TARE_OK) taken(r, m.site, m.end - m.start, 1);
-    return s;
+    if (s != TARE_OK) return s;
+    taken(r, m.site, m.end - m.start, 1);
+    r->maps += m.end - m.start;
+    return TARE_OK;
 }
 
 /* ---- moments ---- */
@@ -164,7 +209,8 @@ static void moments_before(struct memory_replay *r, uint64_t ns, bool all)
     for (; r->moment < MEMORY_MOMENTS && (all || moment_ns(&r->sum, r->moment) < ns); r->moment++) {
         r->sum.moments[r->moment] = r->now.sum;
         for (size_t i = 0; i < r->sites.n; i++)
-            if (r->sites.items[i].series) r->sites.items[i].series[r->moment] = r->sites.items[i].now.sum;
+            if (r->sites.items[i].site.series)
+                r->sites.items[i].site.series[r->moment] = r->sites.items[i].now.sum;
     }
 }
 
@@ -184,11 +230,23 @@ static uint64_t apart(uint64_t a, uint64_t b)
 }
 
 /* Readings are about a second apart: the greatest of them may be of long before the peak, so the nearest is kept. */
-static void resident_now(struct memory_process *p, uint64_t resident, uint64_t at)
+static void heap_now(struct memory_replay *r, const struct memory_record *w)
 {
-    if (p->resident && apart(p->resident_ns, p->peak_ns) <= apart(at, p->peak_ns)) return;
-    p->resident = resident;
-    p->resident_ns = at;
+    struct memory_heap *h = &r->sum.heap;
+    uint64_t peak = r->sum.peak_ns;
+    if (w->HEAP.resident == 0 || (h->known && apart(h->at_ns, peak) <= apart(w->HEAP.at, peak))) return;
+    *h = (struct memory_heap){.known = true,
+                              .at_ns = w->HEAP.at,
+                              .resident = w->HEAP.resident,
+                              .file = w->HEAP.file,
+                              .held = w->HEAP.held,
+                              .used = w->HEAP.used,
+                              .mapped = w->HEAP.mapped,
+                              .top = w->HEAP.top,
+                              .program = r->now,
+                              .maps = r->maps,
+                              .arenas = r->arenas};
+    add(&h->program, weigh(h->maps, 1), -1);
 }
 
 static tare_status happened(struct memory_replay *r, const struct memory_record *w, tare_error *err)
@@ -202,8 +260,11 @@ static tare_status happened(struct memory_replay *r, const struct memory_record 
     if (w->kind == MEMORY_ALLOC) s = allocated(r, w, err);
     if (w->kind == MEMORY_FREE) freed(r, w);
     if (w->kind == MEMORY_MAP) s = mapped(r, w, err);
-    if (w->kind == MEMORY_UNMAP) s = unmapped(r, w->UNMAP.address, w->UNMAP.size, at, err);
-    if (w->kind == MEMORY_HEAP && r->again) resident_now(&r->sum, w->HEAP.resident, at);
+    if (w->kind == MEMORY_UNMAP) {
+        arena_gone(r, w->UNMAP.address);
+        s = unmapped(r, w->UNMAP.address, w->UNMAP.size, at, err);
+    }
+    if (w->kind == MEMORY_HEAP && r->again) heap_now(r, w);
     peak_now(r, at);
     return s;
 }
@@ -225,6 +286,8 @@ static tare_status told(struct memory_replay *r, const struct memory_record *w, 
         p->lost_records = larger(p->lost_records, w->LOST.records);
         p->lost_stacks = larger(p->lost_stacks, w->LOST.stacks);
         p->lost_samples = larger(p->lost_samples, w->LOST.samples);
+    } else if (w->kind == MEMORY_THREAD) {
+        p->threads++;
     } else if (w->kind == MEMORY_NOTE) {
         const char *text = arena_str_n(r->arena, w->text, w->text_bytes);
         return text ? vec_push(&r->notes, text, err) : error_nomem(err, "the notes of a trace");
@@ -242,15 +305,18 @@ tare_status memory_replay_record(struct memory_replay *r, const struct memory_re
 tare_status memory_replay_again(struct memory_replay *r, tare_error *err)
 {
     memory_held_release(&r->held);
+    map_u64_release(&r->arena_at);
+    r->arena_at = (struct map_u64)MAP_U64_INIT;
     r->held = (struct memory_held){0};
     r->now = (struct memory_bytes){0};
+    r->maps = r->arenas = 0;
     r->events = 0;
     r->again = true;
     for (size_t i = 0; i < r->sites.n; i++) {
         struct replay_site *s = &r->sites.items[i];
         s->now = (struct memory_bytes){0};
-        s->series = s->most < JUDGED_FROM ? NULL : mem_new(MEMORY_MOMENTS, sizeof *s->series);
-        if (s->most >= JUDGED_FROM && !s->series) return error_nomem(err, "%d moments", MEMORY_MOMENTS);
+        s->site.series = s->most < KEPT_FROM ? NULL : arena_new(r->arena, MEMORY_MOMENTS, sizeof *s->site.series);
+        if (r->arena->failed) return error_nomem(err, "%d moments", MEMORY_MOMENTS);
     }
     return TARE_OK;
 }

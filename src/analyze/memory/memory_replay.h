@@ -10,8 +10,8 @@
 struct replay_site {
     uint64_t stack;
     struct memory_bytes now;
-    double most;    /* ever held */
-    double *series; /* of the second time, MEMORY_MOMENTS long; NULL: it cannot grow enough to be judged */
+    double most;            /* ever held */
+    struct memory_rise row; /* under way */
     struct memory_site site;
 };
 
@@ -23,7 +23,9 @@ struct memory_replay {
     VEC(struct replay_site) sites;
     VEC(const char *) notes;
     struct memory_held held;
+    struct map_u64 arena_at; /* Python's arenas: address -> bytes */
     struct memory_bytes now;
+    uint64_t maps, arenas; /* bytes that are mapped now: by the program itself, by Python's allocator */
     struct memory_process sum;
     uint64_t events, peak_event; /* counted from 1 */
     size_t moment;
@@ -34,7 +36,6 @@ void memory_replay_release(struct memory_replay *r);
 tare_status memory_replay_record(struct memory_replay *r, const struct memory_record *what, tare_error *err);
 /* The first time is over; the same records are to come once more. */
 tare_status memory_replay_again(struct memory_replay *r, tare_error *err);
-void memory_replay_end(struct memory_replay *r);                /* the second time is over */
-double memory_moment(const struct memory_process *p, size_t i); /* when: seconds of the trace */
+void memory_replay_end(struct memory_replay *r); /* the second time is over */
 
 #endif

@@ -20,10 +20,30 @@ struct summing {
     tare_error *err;
 };
 
+/* A quantile of the gamma distribution, by the cube root of Wilson and Hilferty. */
+static double gamma_quantile(double shape, double z)
+{
+    double root = fmax(0, 1 - 1 / (9 * shape) + z / (3 * sqrt(shape)));
+    return shape * root * root * root;
+}
+
+/* Few samples are no bell: n of them that stand for w each are a Poisson number, whose interval is that of a gamma
+ * distribution with shape n + 1/2. A sum of unequal ones counts as sum^2 / variance samples of variance / sum. */
 struct interval memory_interval(struct memory_bytes b)
 {
-    double half = NORMAL_95 * sqrt(b.variance);
-    return (struct interval){b.sum, fmax(0, b.sum - half), b.sum + half};
+    struct interval out = {b.sum, b.sum, b.sum};
+    if (b.variance <= 0 || b.sum <= 0) return out;
+    double scale = b.variance / b.sum, shape = b.sum / scale + 0.5;
+    out.lo = fmin(b.sum, fmax(b.seen, scale * gamma_quantile(shape, -NORMAL_95)));
+    out.hi = fmax(b.sum, scale * gamma_quantile(shape, NORMAL_95));
+    return out;
+}
+
+void memory_bytes_add(struct memory_bytes *to, struct memory_bytes b)
+{
+    to->sum += b.sum;
+    to->variance += b.variance;
+    to->seen += b.seen;
 }
 
 bool memory_site_grows(const struct memory_site *s)
@@ -73,15 +93,23 @@ static tare_status play_twice(struct summing *x, struct trace *t)
 
 /* ---- sites ---- */
 
-static tare_status judge(struct memory_replay *r, struct replay_site *s)
+/* What never held so much is not called growing by growth.h, however it grows. */
+#define JUDGED_FROM 262144.0
+
+tare_status memory_site_judge(const struct memory_process *p, struct memory_site *s, tare_error *err)
 {
-    double at[MEMORY_MOMENTS];
+    double at[MEMORY_MOMENTS], most = 0;
     struct growth_series x = {at, s->series, MEMORY_MOMENTS};
-    if (!s->series) return TARE_OK;
-    for (size_t i = 0; i < MEMORY_MOMENTS; i++) at[i] = memory_moment(&r->sum, i);
-    tare_status status = growth_test(&x, &s->site.growth, NULL);
-    s->site.judged = status == TARE_OK;
-    return status == TARE_NOMEM ? status : TARE_OK; /* else too short a time to judge */
+    s->judged = false;
+    for (size_t i = 0; s->series && i < MEMORY_MOMENTS; i++) {
+        at[i] = memory_moment(p, i);
+        most = fmax(most, s->series[i]);
+    }
+    if (most < JUDGED_FROM) return TARE_OK;
+    tare_status status = growth_test(&x, &s->growth, NULL);
+    s->judged = status == TARE_OK;
+    return status == TARE_NOMEM ? error_nomem(err, "the judge of growth")
+                                : TARE_OK; /* else too short a time */
 }
 
 static int more(double a, double b)
@@ -107,57 +135,12 @@ static tare_status list_sites(struct memory_replay *r, tare_error *err)
     for (size_t i = 0; i < n; i++) {
         struct replay_site *s = &r->sites.items[i];
         s->site.frame = memory_told_frame(&r->told, frames, s->stack);
-        if (judge(r, s) != TARE_OK) return error_nomem(err, "the judge of growth");
+        tare_status status = memory_site_judge(&r->sum, &s->site, err);
+        if (status != TARE_OK) return status;
         r->sum.sites[i] = s->site;
     }
     r->sum.n_sites = n;
     return TARE_OK;
-}
-
-/* ---- modules ---- */
-
-static int by_module_peak(const void *a, const void *b)
-{
-    const struct memory_module *x = a, *y = b;
-    int c = more(x->at_peak.sum, y->at_peak.sum);
-    if (!c) c = more(x->allocated.sum, y->allocated.sum);
-    return c ? c : strcmp(x->name, y->name);
-}
-
-static void sum_into(struct memory_bytes *to, struct memory_bytes b)
-{
-    to->sum += b.sum;
-    to->variance += b.variance;
-}
-
-static const char *module_of(const struct memory_site *s)
-{
-    const struct memory_frame_named *f = s->frame;
-    return f && f->file ? f->file : "unknown";
-}
-
-static tare_status list_modules(struct memory_replay *r, tare_error *err)
-{
-    struct map_str places = MAP_STR_INIT;
-    struct memory_process *p = &r->sum;
-    p->modules = p->n_sites ? arena_new(r->arena, p->n_sites, sizeof *p->modules) : NULL;
-    tare_status s = r->arena->failed ? error_nomem(err, "%zu modules", p->n_sites) : TARE_OK;
-    for (size_t i = 0; i < p->n_sites && s == TARE_OK; i++) {
-        const struct memory_site *site = &p->sites[i];
-        const char *name = module_of(site);
-        uint64_t *place;
-        s = map_str_ref(&places, name, strlen(name), &place, err);
-        if (s != TARE_OK) break;
-        if (places.n > p->n_modules) *place = p->n_modules++;
-        struct memory_module *m = &p->modules[*place];
-        m->name = name;
-        sum_into(&m->at_peak, site->at_peak);
-        sum_into(&m->at_end, site->at_end);
-        sum_into(&m->allocated, site->allocated);
-    }
-    map_str_release(&places);
-    if (p->modules) qsort(p->modules, p->n_modules, sizeof *p->modules, by_module_peak);
-    return s;
 }
 
 /* ---- all of it ---- */
@@ -166,8 +149,9 @@ static tare_status finish(struct memory_replay *r, const struct trace *t, tare_e
 {
     struct memory_process *p = &r->sum;
     tare_status s = list_sites(r, err);
-    if (s == TARE_OK) s = list_modules(r, err);
     p->pid = trace_process(t, r->process)->pid;
+    p->command = arena_str(r->arena, trace_process(t, r->process)->command);
+    p->closed = trace_process(t, r->process)->closed;
     p->notes = r->notes.n ? arena_new(r->arena, r->notes.n, sizeof *p->notes) : NULL;
     if (s == TARE_OK && r->arena->failed) s = error_nomem(err, "%zu notes", r->notes.n);
     if (s != TARE_OK || !p->notes) return s;

@@ -15,11 +15,13 @@
 #include "core/interval.h"
 #include "trace/memory.h"
 
-/* A sum of sizes, each weighted by 1 / p, and its variance: the sum of s^2 (1 - p) / p^2. 0 where all is recorded. */
+/* A sum of sizes, each weighted by 1 / p, and its variance: the sum of s^2 (1 - p) / p^2. 0 where all is recorded. What
+ * was seen is the sum of the sizes themselves: the truth is not below it. */
 struct memory_bytes {
-    double sum, variance;
+    double sum, variance, seen;
 };
-struct interval memory_interval(struct memory_bytes b); /* 95 %; never below 0 */
+struct interval memory_interval(struct memory_bytes b); /* 95 %; never below what was seen */
+void memory_bytes_add(struct memory_bytes *to, struct memory_bytes b);
 
 /* Freed within this time: churn. */
 #define MEMORY_CHURN_NS UINT64_C(1000000)
@@ -30,42 +32,60 @@ enum { MEMORY_FRAMES_MOST = 256 }; /* of a walk to the outermost: who lies may h
 struct memory_frame_named {
     const struct memory_frame_named *caller; /* NULL: the outermost */
     enum memory_frame kind;
-    const char *name; /* Python: the function; a scope; why frames are missing. Native: NULL */
-    const char *file; /* Python: its file. Native: the path of its module. NULL: unknown */
-    uint64_t line;    /* Python; 0: unknown */
-    uint64_t offset;  /* native: in the file, or the address where the module is unknown */
+    const char
+        *name; /* Python: the function; a scope; why frames are missing. Native: NULL until it is looked up */
+    const char *file;              /* Python: its file. Native: the path of its module. NULL: unknown */
+    uint64_t line;                 /* Python, native with a source; 0: unknown */
+    uint64_t offset;               /* native: in the file, or the address where the module is unknown */
+    const char *build_id, *source; /* native: of the module, "-" where it has none; where the line is */
+    bool inlined;                  /* native: into its caller, at the same offset */
+};
+
+/* Blocks of a site that were larger one after another, as of a list or an array that grows: the longest row. */
+struct memory_rise {
+    uint64_t from, to; /* bytes of the first block and of the last */
+    uint32_t steps;
 };
 
 struct memory_site {
     const struct memory_frame_named *frame; /* the innermost; NULL: the stack was lost */
     struct memory_bytes at_peak, at_end, allocated, churn;
-    double allocations, churned; /* how many; estimates as well */
+    struct memory_bytes
+        passing; /* of churn and the like: large blocks that lived about as long as a copy of them takes */
+    double allocations, churned, passed; /* how many; estimates as well */
+    double lifetimes[MEMORY_LIFETIMES];  /* of what was freed */
+    struct memory_rise rise;
+    double *series;       /* held at each moment; NULL: never enough to matter */
     bool judged;          /* else it never held enough to be called growing, or the record is too short */
     struct growth growth; /* per second */
 };
 
-struct memory_module { /* of innermost frames: a library, or a file of Python */
-    const char *name;
-    struct memory_bytes at_peak, at_end, allocated;
+/* What the kernel and malloc told nearest to the peak, and what was held by then. */
+struct memory_heap {
+    bool known;
+    uint64_t at_ns, resident, file, held, used, mapped, top;
+    struct memory_bytes program; /* estimated: held by the program through malloc and Python's allocator */
+    uint64_t maps, arenas;       /* mapped by the program itself; arenas of Python's allocator */
 };
 
 struct memory_process {
     uint32_t pid;
+    const char *command;
     bool started;   /* how it recorded was told; else nothing was scaled up */
     uint64_t every; /* 0: every allocation */
     uint64_t from_ns, to_ns, peak_ns;
     struct memory_bytes peak, at_end, allocated, churn;
     double allocations, churned, lifetimes[MEMORY_LIFETIMES];
-    uint64_t noted;                 /* allocations and mappings in the record */
-    uint64_t resident, resident_ns; /* read nearest to the peak, and when; 0: was not told */
+    uint64_t noted;          /* allocations and mappings in the record */
+    struct memory_heap heap; /* read nearest to the peak */
+    uint64_t threads;        /* that are named in the record */
+    bool closed;             /* else it was killed, or was still running when the trace was read */
     uint64_t lost_records, lost_stacks, lost_samples, unseen_frees;
     const char **notes;
     size_t n_notes;
     double moments[MEMORY_MOMENTS]; /* bytes held at equal steps from from_ns to to_ns */
     struct memory_site *sites;      /* most bytes at the peak first */
     size_t n_sites;
-    struct memory_module *modules; /* likewise */
-    size_t n_modules;
 };
 
 struct memory_profile {
@@ -78,6 +98,13 @@ struct memory_profile {
 struct trace;
 tare_status memory_sum(struct trace *t, struct memory_profile *out, tare_error *err);
 void memory_profile_release(struct memory_profile *p);
+
+/* memory_symbols.c: names of native functions, as far as this machine has the files that were recorded; what it has not
+ * is said in the notes. Inlined functions become frames. */
+tare_status memory_profile_symbols(struct memory_profile *p, tare_error *err);
 bool memory_site_grows(const struct memory_site *s);
+/* Does its course grow? For a site, and for what is summed up of several. */
+tare_status memory_site_judge(const struct memory_process *p, struct memory_site *s, tare_error *err);
+double memory_moment(const struct memory_process *p, size_t i); /* when: seconds of the trace */
 
 #endif

@@ -42,7 +42,13 @@ static const char *path_of(const struct memory_record *module)
     return blank && blank[1] ? blank + 1 : NULL;
 }
 
-static struct memory_frame_named named(const struct memory_told *t, const struct memory_record *r)
+static const char *id_of(const struct memory_record *module, struct arena *a)
+{
+    return arena_str_n(a, module->text, strcspn(module->text, " "));
+}
+
+static struct memory_frame_named named(const struct memory_told *t, const struct memory_record *r,
+                                       struct arena *a)
 {
     struct memory_frame_named f = {.kind = (enum memory_frame)r->STACK.kind};
     const struct memory_record *of;
@@ -63,6 +69,7 @@ static struct memory_frame_named named(const struct memory_told *t, const struct
         f.kind = MEMORY_NATIVE;
         of = find(t, MEMORY_MODULE, r->STACK.at);
         f.file = of ? path_of(of) : NULL;
+        if (f.file) f.build_id = id_of(of, a);
         f.offset = r->STACK.where - (f.file ? of->MODULE.bias : 0);
     }
     return f;
@@ -75,7 +82,7 @@ struct memory_frame_named *memory_told_frames(const struct memory_told *t, struc
     for (size_t i = 0; all && i < n; i++) {
         const struct memory_record *r = &t->records.items[i];
         if (r->kind != MEMORY_STACK) continue;
-        all[i] = named(t, r);
+        all[i] = named(t, r, a);
         all[i].caller = memory_told_frame(t, all, r->STACK.parent);
     }
     return all;

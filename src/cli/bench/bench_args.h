@@ -128,8 +128,6 @@ void bench_expected_release(struct bench_expected *e);
 tare_status bench_repeat(struct cli *cli, const struct bench_args *a, struct run *out, int *worst);
 /* Of "py:FILE.py:NAME" what follows the first colon. 0, or the exit code after the user was told. */
 int bench_python_target(struct cli *cli, const char *word, const char **out);
-/* TARE_PYTHON, else that of the active virtual environment (its path made in `room`), else the one on PATH. */
-const char *bench_python(char *room, size_t size);
 /* A program, found on PATH, and what became of it. `log`: where it writes; -1: where tare does. */
 struct bench_program {
     const char *exe;

@@ -342,21 +342,12 @@ tare_status bench_model_file(struct cli *cli, const struct bench_planned *p, cha
 
 /* ---- Python functions and commands ---- */
 
-const char *bench_python(char *room, size_t size)
-{
-    const char *chosen = secure_getenv("TARE_PYTHON"), *env = secure_getenv("VIRTUAL_ENV");
-    if (chosen && *chosen) return chosen;
-    if (env && *env && snprintf(room, size, "%s/bin/python3", env) < (int)size && access(room, X_OK) == 0)
-        return room;
-    return "python3";
-}
-
 static tare_status open_python(struct cli *cli, const struct bench_planned *p, struct subject **out)
 {
     char room[PATH_MAX];
     const struct bench_args *a = p->args;
     struct py_options o = {.target = a->python,
-                           .python = bench_python(room, sizeof room),
+                           .python = cli_python(room, sizeof room),
                            .inputs = a->setup.inputs,
                            .workers = p->plan.concurrency ? p->plan.concurrency : 1,
                            .timeout_ns = (uint64_t)a->call.timeout.ns,

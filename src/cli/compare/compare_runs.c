@@ -16,6 +16,7 @@
 #include "core/file.h"
 #include "core/mem.h"
 #include "core/str.h"
+#include "history/good.h"
 #include "history/past.h"
 
 struct side {
@@ -29,7 +30,8 @@ struct comparing {
     struct store *store; /* NULL: there is no history, or it was not asked */
     struct side base, new_;
     const char *subject;
-    const char *fresh; /* id of the run that was just made; NULL: none */
+    char host[RUN_FINGERPRINT_SIZE]; /* of the new side; "": not known yet */
+    const char *fresh;               /* id of the run that was just made; NULL: none */
 };
 
 static void side_release(struct side *s)
@@ -82,11 +84,25 @@ static tare_status add_folder(struct side *to, const char *path, tare_error *err
     return s;
 }
 
+/* "@good:main": the last good run of the branch, on the machine of the new side. */
+static tare_status find_good(const struct comparing *k, const char **name, char id[ULID_SIZE])
+{
+    struct good_ask ask = {
+        .subject = k->subject, .branch = good_branch(*name), .host = k->host[0] ? k->host : NULL};
+    if (!k->store || !k->subject)
+        return error_set(&k->cli->error, TARE_INVALID, "%s: %s", *name,
+                         k->store ? "of which subject?" : "there is no history to find it in (--history, --server)");
+    *name = id;
+    return good_run(k->store, &ask, id, &k->cli->error);
+}
+
 static tare_status add_kept(struct comparing *k, struct side *to, const char *name)
 {
     struct run run;
+    char id[ULID_SIZE];
     struct kept_runs kept = {k->store, k->subject, k->fresh};
-    tare_status s = kept_load(&kept, name, &run, &k->cli->error);
+    tare_status s = good_branch(name) ? find_good(k, &name, id) : TARE_OK;
+    if (s == TARE_OK) s = kept_load(&kept, name, &run, &k->cli->error);
     if (s < 0) return s;
     s = vec_push(&to->runs, run, &k->cli->error);
     if (s < 0) run_release(&run);
@@ -101,12 +117,20 @@ static tare_status add_named(struct comparing *k, struct side *to, const char *n
     return add_file(to, name, &k->cli->error);
 }
 
+static void note_host(struct comparing *k, const struct run *run)
+{
+    struct history_past here = {.store = NULL};
+    history_past_of(&here, run);
+    memcpy(k->host, here.host, sizeof k->host);
+}
+
 /* Files first: they tell the subject whose baseline a name means. */
 static tare_status load_side(struct comparing *k, struct side *to, const struct opt_list *names, bool kept)
 {
     tare_status s = TARE_OK;
     for (size_t i = 0; s == TARE_OK && i < names->n; i++)
         if (kept_is_name(names->items[i]) == kept) s = add_named(k, to, names->items[i]);
+    if (to == &k->new_ && to->runs.n) note_host(k, &to->runs.items[0]);
     if (!k->subject && to->runs.n) k->subject = to->runs.items[0].subject.name;
     return s;
 }
@@ -178,7 +202,7 @@ void compare_tell_again(const struct compare_args *a, struct comparison *c)
     buf_printf(&b, "%s%s%s", a->force ? " --force" : "", a->close_runs ? " --close-runs" : "",
                a->history.none ? " --no-history" : "");
     if (a->history.file) {
-        buf_add_str(&b, " --history ");
+        buf_add_str(&b, strncmp(a->history.file, "http", 4) == 0 ? " --server " : " --history ");
         words_quote(&b, a->history.file);
     }
     c->reproduce = b.failed ? NULL : arena_str(&c->arena, b.data);
@@ -226,6 +250,7 @@ static tare_status judge(struct comparing *k, struct comparison *c)
     if (s == TARE_OK) s = compare_saved(c, &in, err);
     if (past.failed.status != TARE_OK) cli_warn(k->cli, "judged without the history: %s", past.failed.text);
     if (s == TARE_OK) compare_tell_again(k->a, c);
+    if (s == TARE_OK && in.past.values) history_past_draw(&past, c);
     vec_release(&l);
     return s;
 }
@@ -260,6 +285,7 @@ static int compare_loaded(struct comparing *k, const struct run *run)
     if (run) {
         k->subject = run->subject.name;
         k->fresh = run->id;
+        note_host(k, run);
     }
     for (int kept = 0; kept < 2 && s == TARE_OK; kept++) s = load_sides(k, kept);
     if (s == TARE_OK) s = list_side(&k->base, &k->cli->error);

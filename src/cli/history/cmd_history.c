@@ -10,64 +10,6 @@
 #include "report/text.h"
 #include "store/care.h"
 
-/* ---- list ---- */
-
-static void say_cell(struct answer *a, const char *text, size_t max)
-{
-    struct buf *b = answer_text(a); /* empty: "-" */
-    if (text) text_plain(b, text, text_clip(text, max));
-}
-
-struct listing {
-    struct answer answer;
-    size_t n;
-};
-
-/* A row of the table; JSON has more of it. */
-static tare_status list_run(void *ctx, const struct store_run *r, tare_error *err)
-{
-    struct listing *l = ctx;
-    struct answer *a = &l->answer;
-    (void)err;
-    l->n++;
-    if (a->as_json) {
-        store_run_json(&a->json, r);
-        return TARE_OK;
-    }
-    answer_object(a, NULL);
-    answer_say(a, "%s", r->id);
-    answer_say(a, "%.10s %.5s", r->created, strlen(r->created) > 16 ? r->created + 11 : "");
-    say_cell(a, r->kind, 16);
-    say_cell(a, r->subject, 40);
-    answer_say(a, "%llu", (unsigned long long)r->cases);
-    say_cell(a, r->hostname ? r->hostname : r->host, 24);
-    say_cell(a, r->commit, 10);
-    say_cell(a, r->tags, 200);
-    answer_object_end(a);
-    return TARE_OK;
-}
-
-static int list_runs(struct cli *cli, struct store *s, const struct history_question *q)
-{
-    static const struct table_column columns[] = {{"id", true},      {"created (UTC)", true}, {"kind", true},
-                                                  {"subject", true}, {"cases", false},        {"host", true},
-                                                  {"commit", true},  {"tags", true}};
-    struct listing l = {.n = 0};
-    struct answer *a = &l.answer;
-    cli_answer_begin(cli, a, q->json);
-    answer_str(a, "schema", "tare.history/1", NULL);
-    answer_str(a, "history", s->where, NULL);
-    answer_table(a, "runs", columns, sizeof columns / sizeof *columns);
-    tare_status status = s->ops->list(s, &q->filter, list_run, &l, &cli->error);
-    answer_table_end(a);
-    if (status != TARE_OK) a->stream.status = status; /* half a list is none */
-    int rc = cli_answer_end(cli, a);
-    if (rc != CLI_GOOD || q->json) return rc;
-    if (l.n == 0) cli_note(cli, "%s: no such run", s->where);
-    if (q->filter.limit && l.n == q->filter.limit) cli_note(cli, "the newest %zu; --limit 0 lists all", l.n);
-    return rc;
-}
-
 /* ---- show ---- */
 
 static tare_status note_tags(void *ctx, const struct store_run *r, tare_error *err)
@@ -205,7 +147,7 @@ static const struct word {
     unsigned kind;
     history_fn *run;
 } words[] = {
-    {"list", "", 0, 0, LIST, list_runs},
+    {"list", "", 0, 0, LIST, history_list},
     {"show", "<id>", 1, 1, SHOW, show_run},
     {"tag", "<id> <name>...", 2, -1, TAG, tag_run},
     {"untag", "<id> <name>...", 2, -1, UNTAG, untag_run},
@@ -220,6 +162,7 @@ enum { N_WORDS = sizeof words / sizeof *words };
 static const struct word *find_word(struct cli *cli, const char *text)
 {
     const char *names[N_WORDS];
+    if (strcmp(text, "ls") == 0) return &words[0];
     for (size_t i = 0; i < N_WORDS; i++) {
         if (strcmp(words[i].name, text) == 0) return &words[i];
         names[i] = words[i].name;
@@ -233,7 +176,7 @@ static const struct word *find_word(struct cli *cli, const char *text)
 }
 
 static const struct opt_usage usage = {
-    .synopsis = "tare history list [options]\ntare history show <id>\ntare history tag|untag <id> <name>...\n"
+    .synopsis = "tare history [list] [options]\ntare history show <id>\ntare history tag|untag <id> <name>...\n"
                 "tare history baseline <name> [<id>]\ntare history prune [options]\n"
                 "tare history import <file or folder>...\ntare history export <folder>",
     .about = "Look at what is kept of earlier runs and keep it in order. Every tare bench adds its run: the whole "
@@ -281,10 +224,9 @@ static int read_asked(struct cli *cli, struct history_question *a, const struct 
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc) return rc;
-    if (argc == 0) return cli_usage_error(cli, "what to do? " ALL_WORDS);
-    const struct word *w = *out = find_word(cli, argv[0]);
+    const struct word *w = *out = argc ? find_word(cli, argv[0]) : &words[0];
     if (!w) return CLI_USAGE;
-    a->argc = argc - 1;
+    a->argc = argc ? argc - 1 : 0;
     a->argv = argv + 1;
     if ((rc = cli_check_kind(cli, &usage, rows, w->kind)) != 0) return rc;
     if (a->argc >= w->min && (w->max < 0 || a->argc <= w->max)) return 0;

@@ -122,21 +122,29 @@ static tare_status load_series(struct store *store, const struct trend_question 
 /* ---- the answer ---- */
 
 /* By more than the limit, as the nearer end of the interval says it; without a limit any change that is told. */
-static bool is_beyond(const struct trend_question *q, const struct trend_change *c, bool more_is_better)
+static bool is_beyond(const struct trend_question *q, const struct interval *ratio, bool more_is_better)
 {
-    double surely = more_is_better ? 1 / c->ratio.hi : c->ratio.lo;
+    double surely = more_is_better ? 1 / ratio->hi : ratio->lo;
     return !q->fail_on || surely > 1 + q->limit;
+}
+
+/* Against the accepted run, where it is in sight; else within the last runs. */
+static bool series_got_worse(const struct trend_question *q, const struct trend_series *s,
+                             bool more_is_better)
+{
+    if (s->gap_fails) return true;
+    if (s->accepted.seen) return s->accepted.worse && is_beyond(q, &s->accepted.ratio, more_is_better);
+    for (size_t k = 0; k < s->found.changes.n; k++) {
+        const struct trend_change *c = &s->found.changes.items[k];
+        if (c->worse && c->recent && is_beyond(q, &c->ratio, more_is_better)) return true;
+    }
+    return false;
 }
 
 static bool got_worse(const struct trend_question *q, const struct trend_answer *a)
 {
-    for (size_t i = 0; i < a->series.n; i++) {
-        if (a->series.items[i].gap_fails) return true;
-        for (size_t k = 0; k < a->series.items[i].found.changes.n; k++) {
-            const struct trend_change *c = &a->series.items[i].found.changes.items[k];
-            if (c->worse && c->recent && is_beyond(q, c, a->metric->more_is_better)) return true;
-        }
-    }
+    for (size_t i = 0; i < a->series.n; i++)
+        if (series_got_worse(q, &a->series.items[i], a->metric->more_is_better)) return true;
     return false;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * history_question.h - what a user asked `tare history` for, and its parts: cmd_history.c (the command line, asking,
- * changes), history_move.c (import and export). Private to these. */
+ * changes), history_list.c (the list), history_move.c (import and export). Private to these. */
 #ifndef CLI_HISTORY_QUESTION_H
 #define CLI_HISTORY_QUESTION_H
 
@@ -18,6 +18,6 @@ struct history_question {
 };
 
 typedef int history_fn(struct cli *cli, struct store *s, const struct history_question *a);
-history_fn history_import, history_export;
+history_fn history_list, history_import, history_export;
 
 #endif

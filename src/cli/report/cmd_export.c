@@ -14,9 +14,22 @@
 #include "core/mem.h"
 #include "core/fmt.h"
 #include "report/export/export.h"
+#include "report/memory/memory_export.h"
 #include "report/trace/joined.h"
 
 enum { FORMATS_MAX = 16 };
+
+/* Who allocated: in these formats, which are of the same names where the call tree has them too. */
+static const struct memory_format {
+    const char *name, *extension, *help;
+    bool binary;
+    memory_write_fn *write;
+} memory_formats[] = {
+#define X(name, extension, help, binary) {#name, extension, help, binary, memory_write_##name},
+    MEMORY_FORMAT_MAP(X)
+#undef X
+};
+enum { MEMORY_FORMATS = sizeof memory_formats / sizeof *memory_formats };
 
 #define CHROME_LARGE (UINT64_C(250) * 1000 * 1000) /* viewers of JSON fail somewhere above this */
 
@@ -24,7 +37,8 @@ struct export_args {
     const char *trace;
     const struct export_format *format;
     const char *output; /* NULL: named after the trace */
-    bool gross;
+    bool gross, memory;
+    int weight; /* of memory, folded */
 };
 
 /* ---- the name of the output ---- */
@@ -113,16 +127,38 @@ static tare_status write_to(struct cli *cli, struct sink to, const struct export
     return status;
 }
 
-/* A name that cannot be written is bad input; what fails later is not. */
-static int write_file(struct cli *cli, const char *output, const struct export_args *a,
-                      struct export_input *in)
+/* What an export writes, whatever it is made of. */
+struct making {
+    const struct export_args *a;
+    struct export_input *in;      /* NULL: memory */
+    struct memory_export *memory; /* NULL: not asked for */
+    const struct memory_format *as;
+};
+
+static tare_status make(struct cli *cli, struct sink to, const struct making *m)
 {
+    if (!m->memory) return write_to(cli, to, m->a, m->in);
+    struct stream s;
+    stream_init(&s, to, &cli->error);
+    m->as->write(&s, m->memory);
+    return stream_finish(&s);
+}
+
+static const char *help_of(const struct making *m)
+{
+    return m->memory ? m->as->help : m->a->format->help;
+}
+
+/* A name that cannot be written is bad input; what fails later is not. */
+static int write_file(struct cli *cli, const char *output, const struct making *m)
+{
+    const struct export_args *a = m->a;
     struct file_out file;
     struct stat st;
     if (!may_write(cli, a, output)) return cli_fail(cli);
     tare_status s = file_out_open(&file, output, FILE_SHARED, &cli->error);
     if (s < 0) return cli_fail_input(cli);
-    s = write_to(cli, sink_to_file(&file), a, in);
+    s = make(cli, sink_to_file(&file), m);
     if (s == TARE_OK)
         s = file_out_commit(&file, &cli->error);
     else
@@ -133,27 +169,50 @@ static int write_file(struct cli *cli, const char *output, const struct export_a
     term_clean(&line, output);
     buf_add_str(&line, ": ");
     fmt_bytes(&line, (uint64_t)st.st_size);
-    buf_printf(&line, ", %s\n", a->format->help);
+    buf_printf(&line, ", %s\n", help_of(m));
     int rc = cli_put(cli, &line);
     buf_release(&line);
     return rc;
 }
 
-static int write_output(struct cli *cli, const struct export_args *a, struct export_input *in)
+static int write_output(struct cli *cli, const struct making *m)
 {
+    const struct export_args *a = m->a;
+    bool binary = m->memory ? m->as->binary : a->format->flags & EXPORT_BINARY;
     if (a->output && strcmp(a->output, "-") == 0) {
-        if ((a->format->flags & EXPORT_BINARY) && cli->out_term.tty)
+        if (binary && cli->out_term.tty)
             return cli_usage_error(cli, "%s is binary and would garble the terminal; use -o <file>",
-                                   a->format->name);
-        return cli_stream_result(cli, write_to(cli, cli_sink_exact(cli), a, in));
+                                   m->memory ? m->as->name : a->format->name);
+        return cli_stream_result(cli, make(cli, cli_sink_exact(cli), m));
     }
-    char *name = a->output ? mem_strdup(a->output) : default_name(a->trace, a->format->extension);
+    const char *extension = m->memory ? m->as->extension : a->format->extension;
+    char *name = a->output ? mem_strdup(a->output) : default_name(a->trace, extension);
     int rc = CLI_FAILED;
     if (name)
-        rc = write_file(cli, name, a, in);
+        rc = write_file(cli, name, m);
     else
         cli_usage_error(cli, "out of memory");
     mem_free(name);
+    return rc;
+}
+
+/* A timeline of GPUs says why nothing ran on them, which takes all records to be looked at first. */
+static int write_with_idle(struct cli *cli, const struct export_args *a, struct export_input *in,
+                           struct event_source *source)
+{
+    const struct making m = {.a = a, .in = in};
+    struct gpu_profile p = {0};
+    struct gpu_courses courses = {.with_gaps = true};
+    struct arena memory = ARENA_INIT;
+    struct trace *t = in->trace;
+    if (!source->has_gpu || !(a->format->flags & EXPORT_EVENTS)) return write_output(cli, &m);
+    if (gpu_sum_over_time(&t, 1, &p, &courses, &cli->error) < 0) return cli_fail(cli);
+    source_idle_of(source, &courses, &memory);
+    if (memory.failed) error_nomem(&cli->error, "idle times");
+    int rc = memory.failed ? cli_fail(cli) : write_output(cli, &m);
+    arena_release(&memory);
+    gpu_courses_release(&courses);
+    gpu_profile_release(&p);
     return rc;
 }
 
@@ -173,8 +232,31 @@ static int export_trace(struct cli *cli, struct trace *t, const struct samples *
     }
     if (source.loss->dropped || source.loss->damaged_chunks)
         cli_warn(cli, "%s: a part was not recorded or is damaged (see tare report)", a->trace);
-    int rc = write_output(cli, a, &in);
+    int rc = write_with_idle(cli, a, &in, &source);
     calltree_release(&tree);
+    return rc;
+}
+
+static const struct memory_format *memory_format(const char *name)
+{
+    for (int i = 0; i < MEMORY_FORMATS; i++)
+        if (strcmp(memory_formats[i].name, name) == 0) return &memory_formats[i];
+    return NULL;
+}
+
+static int export_memory(struct cli *cli, struct trace *t, const struct export_args *a,
+                         const struct memory_format *as)
+{
+    struct memory_profile p;
+    tare_status s = memory_sum(t, &p, &cli->error);
+    if (s == TARE_OK) s = memory_profile_symbols(&p, &cli->error);
+    struct memory_export e = {.profile = &p, .name = trace_path(t), .weight = (enum memory_weight)a->weight};
+    if (s == TARE_OK && p.n) e.start_unix_ns = trace_process(t, 0)->start_unix_ns;
+    if (s == TARE_OK && p.n && p.processes[0].command && *p.processes[0].command)
+        e.name = p.processes[0].command;
+    int rc =
+        s == TARE_OK ? write_output(cli, &(struct making){.a = a, .memory = &e, .as = as}) : cli_fail(cli);
+    memory_profile_release(&p);
     return rc;
 }
 
@@ -182,7 +264,7 @@ static int export_trace(struct cli *cli, struct trace *t, const struct samples *
 static int export_ranks(struct cli *cli, struct trace *const *traces, size_t n, const struct export_args *a)
 {
     struct gpu_profile p = {0};
-    struct gpu_courses courses = {.cards = VEC_INIT};
+    struct gpu_courses courses = {.with_gaps = true};
     struct joined j;
     int rc = CLI_GOOD;
     if (!(a->format->flags & EXPORT_EVENTS) || (a->format->flags & EXPORT_TREE_IF_NO_EVENTS))
@@ -190,7 +272,7 @@ static int export_ranks(struct cli *cli, struct trace *const *traces, size_t n, 
     if (gpu_sum_over_time(traces, n, &p, &courses, &cli->error) < 0) return cli_fail(cli);
     if (joined_open(&j, &(struct joined_of){traces, n, &p.job, &courses}, &cli->error) == TARE_OK) {
         struct export_input in = {.source = &j.source, .trace = traces[0]};
-        rc = write_output(cli, a, &in);
+        rc = write_output(cli, &(struct making){.a = a, .in = &in});
         joined_release(&j);
     } else {
         rc = cli_fail(cli);
@@ -223,35 +305,59 @@ int cmd_export(struct cli *cli, int argc, char **argv)
         .about =
             "Write a trace in the format of another tool. chrome and perfetto show a timeline of events, of what "
             "`tare run --gpu` recorded and of what probes sampled; folded is made of the call tree's net self times; "
-            "speedscope takes what there is; tare packs the trace itself into one closed file. Several "
-            "traces are those of the ranks of a job: chrome and perfetto show them on one timeline.",
+            "speedscope takes what there is; tare packs the trace itself into one closed file. With --memory, who "
+            "allocated: pprof is a heap profile. Several traces are those of the ranks of a job: chrome and perfetto "
+            "show them on one timeline.",
         .tail = "tare export app.tare -f perfetto              writes app.pftrace\n"
+                "tare export app.tare --memory -f pprof        writes app.heap.pb\n"
                 "tare export app.tare -f folded -o - | flamegraph.pl > app.svg",
         .min_args = 1,
         .max_args = OPT_ANY,
         .args = OPT_ARGS_FILES,
     };
-    struct opt_choice words[FORMATS_MAX + 1] = {{NULL, 0, NULL}};
+    enum { PPROF = FORMATS_MAX };
+    static const struct opt_choice weights[] = {
+#define X(name, word, meaning) {word, MEMORY_WEIGHT_##name, meaning},
+        MEMORY_WEIGHT_MAP(X)
+#undef X
+            {NULL, 0, NULL}};
+    struct opt_choice words[FORMATS_MAX + 2] = {{NULL, 0, NULL}};
+    int n_words = 0;
     for (int i = 0; export_formats[i] && i < FORMATS_MAX; i++)
-        words[i] = (struct opt_choice){export_formats[i]->name, i, export_formats[i]->help};
+        words[n_words++] = (struct opt_choice){export_formats[i]->name, i, export_formats[i]->help};
+    words[n_words] = (struct opt_choice){"pprof", PPROF, memory_formats[0].help};
     int format = -1;
     struct export_args a = {0};
     const struct opt rows[] = {
         OPT_ENUM('f', "format", &format, words, "what to write", .flags = OPT_NO_DEFAULT,
-                 .required = "chrome, perfetto, speedscope, folded or tare"),
+                 .required = "chrome, perfetto, speedscope, folded, tare, or pprof with --memory"),
         OPT_STRING('o', "output", &a.output, "<file>", "where to; - is stdout (default: named after the trace)",
                  .flags = OPT_FILE | OPT_WRITTEN | OPT_NO_ENV),
+        OPT_FLAG(0, "memory", &a.memory, "who allocated, of a trace of tare run --memory: pprof, speedscope or folded",
+                 .not_with = "gross", .hint = "bytes have no cost of tare in them"),
+        OPT_ENUM(0, "weight", &a.weight, weights, "bytes of folded stacks of memory", .needs = "memory"),
         OPT_FLAG(0, "gross", &a.gross, "folded, speedscope: times with the cost of tare still in them"),
         OPT_END,
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc) return rc;
-    a.format = export_formats[format];
+    const char *word = format == PPROF ? "pprof" : export_formats[format]->name;
+    const struct memory_format *as = memory_format(word);
+    if (format == PPROF && !a.memory) return cli_usage_error(cli, "pprof is a format of memory: --memory");
+    if (a.memory && !as)
+        return cli_usage_error(cli, "memory is exported as pprof, speedscope or folded, not %s", word);
+    if (a.memory && argc > 1) return cli_usage_error(cli, "--memory is for one trace");
+    a.format = format == PPROF ? NULL : export_formats[format];
     a.trace = argv[0];
     if (argc > 1) return export_several(cli, argc, argv, &a);
     struct trace *t = NULL;
     rc = input_trace(cli, a.trace, &t);
     if (rc) return rc;
+    if (a.memory) {
+        rc = export_memory(cli, t, &a, as);
+        trace_close(t);
+        return rc;
+    }
     struct samples samples = SAMPLES_INIT;
     if (a.format->flags & EXPORT_EVENTS) samples_load(&samples, a.trace, NULL); /* most traces have none */
     rc = export_trace(cli, t, &samples, &a);

@@ -2,12 +2,15 @@
  * cmd_report.c - `tare report`: a trace as a call tree with the instrument's own weight taken out, or run
  * documents as tables. What a file is, is seen from its content. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "analyze/compare/compare_saved.h"
 #include "analyze/gpu/gpu_sum.h"
 #include "analyze/judge/launches.h"
 #include "analyze/memory/memory_sum.h"
+#include "analyze/stacks/stacks_sum.h"
 #include "analyze/watch/watched.h"
 #include "cli/command.h"
 #include "cli/html_out.h"
@@ -17,12 +20,14 @@
 #include "cli/report/report_fetched.h"
 #include "report/gpu/gpu_report.h"
 #include "report/memory/memory_report.h"
+#include "report/stacks/stacks_report.h"
 #include "report/trace/report.h"
 #include "report/run/run_report.h"
 
 struct report_args {
     bool gross, flat, json, gpu, memory, trace;
-    int sort, format;
+    int sort, format, by;
+    bool stacks, wall, cpu, gil, idle, lines;
     uint64_t depth, tid;
     double min_percent;
     const char *output; /* NULL: stdout */
@@ -173,26 +178,70 @@ static int answer_gpu(struct cli *cli, struct trace *const *traces, size_t n, co
 
 /* ---- the memory of a trace ---- */
 
+/* Processes that the kernel killed for want of memory, as the control group counted them while `tare run` watched. */
+static uint64_t oom_kills(const char *path)
+{
+    struct samples s = SAMPLES_INIT;
+    double kills = 0;
+    uint32_t at =
+        samples_load(&s, path, NULL) == TARE_OK ? s.set.whole[METRIC_CG_OOM] : 0; /* most have none */
+    const double *v = at ? s.columns.items[at - 1] : NULL;
+    for (size_t i = 1; v && i < s.at_ns.n; i++) kills += v[i] > v[i - 1] ? v[i] - v[i - 1] : 0;
+    samples_release(&s);
+    return (uint64_t)kills;
+}
+
 static int answer_memory(struct cli *cli, struct trace *t, const struct report_args *a)
 {
     struct memory_profile p;
     struct output out;
     struct answer answer;
+    struct memory_report_options o = {.by = (enum memory_by)a->by, .oom_kills = oom_kills(trace_path(t))};
     tare_status s = memory_sum(t, &p, &cli->error);
+    if (s == TARE_OK) s = memory_profile_symbols(&p, &cli->error);
     if (s == TARE_OK) s = output_open(cli, &out, a->output);
     if (s == TARE_OK) {
         answer_begin(&answer, out.stream.to, a->format == RUN_FORMAT_json, &out.stream.style, &cli->error);
-        memory_report(&answer, &p);
+        tare_status made = memory_report(&answer, &p, &o);
         out.stream.status = answer_end(&answer);
+        if (made != TARE_OK) out.stream.status = made;
         s = output_close(cli, &out);
     }
     memory_profile_release(&p);
     return cli_stream_result(cli, s);
 }
 
+/* ---- sampled stacks ---- */
+
+static int answer_stacks(struct cli *cli, struct trace *t, const struct report_args *a)
+{
+    struct stacks_profile p;
+    struct stacks_wish wish = {.time = STACKS_WALL, .lines = a->lines};
+    struct output out;
+    struct answer answer;
+    char tid[32];
+    if (a->cpu) wish.time = STACKS_CPU;
+    if (a->gil) wish.time = STACKS_GIL;
+    if (a->idle) wish.time = STACKS_IDLE;
+    snprintf(tid, sizeof tid, "%" PRIu64, a->tid);
+    if (a->tid) wish.thread = tid;
+    tare_status s = stacks_sum(t, &wish, &p, &cli->error);
+    if (s < 0) cli_name_file(&cli->error, trace_path(t));
+    if (s == TARE_OK) s = output_open(cli, &out, a->output);
+    if (s == TARE_OK) {
+        answer_begin(&answer, out.stream.to, a->format == RUN_FORMAT_json, &out.stream.style, &cli->error);
+        stacks_report(&answer, &p, &wish);
+        out.stream.status = answer_end(&answer);
+        s = output_close(cli, &out);
+    }
+    stacks_profile_release(&p);
+    return cli_stream_result(cli, s);
+}
+
 static int answer_of(struct cli *cli, struct trace *const *traces, size_t n, const struct report_args *a)
 {
     if (a->memory) return answer_memory(cli, traces[0], a);
+    if (a->stacks) return answer_stacks(cli, traces[0], a);
     return a->gpu || n > 1 ? answer_gpu(cli, traces, n, a) : answer_trace(cli, traces[0], a);
 }
 
@@ -209,7 +258,8 @@ static int report_trace(struct cli *cli, int argc, char **argv, const struct rep
         return cli_usage_error(
             cli, "several traces are joined by what their GPUs did; options about the call tree are "
                  "for one trace");
-    if (argc > 1 && a->memory) return cli_usage_error(cli, "--memory is for one trace");
+    if (argc > 1 && (a->memory || a->stacks))
+        return cli_usage_error(cli, "--%s is for one trace", a->memory ? "memory" : "stacks");
     struct trace **all = mem_new((size_t)argc, sizeof *all);
     if (!all) {
         error_nomem(&cli->error, "%d traces", argc);
@@ -325,11 +375,22 @@ static int write_page(struct cli *cli, const struct input_runs *runs, const stru
     return rc;
 }
 
+static int memory_page(struct cli *cli, int argc, char **argv, const struct report_args *a)
+{
+    struct html_out h = HTML_OUT_INIT;
+    if (argc > 1) return cli_usage_error(cli, "--memory is for one trace");
+    int rc = html_out_memory(&h, cli, argv[0]);
+    if (!rc && html_out_write(cli, &h, a->html, argv[0]) < 0) rc = cli_fail(cli);
+    html_out_release(&h);
+    return rc;
+}
+
 static int report_page(struct cli *cli, int argc, char **argv, const struct report_args *a)
 {
     struct arena arena = ARENA_INIT;
     struct input_runs runs = {0};
     struct given g;
+    if (a->memory) return memory_page(cli, argc, argv, a);
     int rc = sort_files(argc, argv, &g, &arena, &cli->error) == TARE_OK ? 0 : cli_fail(cli);
     if (!rc && g.n_runs) rc = input_runs_load(cli, &runs, &a->history, g.runs, g.n_runs);
     if (!rc) {
@@ -361,9 +422,11 @@ static const struct opt_kind kinds[] = {
     {0, NULL, NULL}};
 
 static const struct opt_usage usage = {
-    .synopsis = "tare report [options] <trace>...\ntare report [options] <run.json | @id>...\n"
+    .synopsis = "tare report [options] [<folder>]\ntare report [options] <trace>...\n"
+                "tare report [options] <run.json | @id>...\n"
                 "tare report --html <file> <run.json | @id | trace>...",
-    .about = "Print the call tree of a trace: how often each scope ran, its total and self time, the mean "
+    .about = "Without a name, print the latest run that was kept here, or in the folder that is named. "
+             "Print the call tree of a trace: how often each scope ran, its total and self time, the mean "
              "with its 95 % interval, percentiles, and its share. Times are net: the cost of tare itself, "
              "weighed in the running program, is taken out. Percentiles and the maximum are as read. "
              "Several traces are those of the ranks of one job: what their GPUs did is shown side by side, as with "
@@ -373,7 +436,6 @@ static const struct opt_usage usage = {
              "documents are also compared, traces of the ranks of a job are lanes of one timeline, two other "
              "traces give a flame graph of their difference.",
     .tail = "record a trace:    TARE_TRACE=app.tare ./app",
-    .min_args = 1,
     .max_args = OPT_ANY,
     .args = OPT_ARGS_FILES,
     .kinds = kinds,
@@ -385,8 +447,25 @@ static const struct opt_choice formats[] = {
 #undef ONLY
     {NULL, 0, NULL}};
 
+/* Nothing, or a folder of results, means the latest run that is kept there. */
+static void name_latest(struct report_args *a, int *argc, char ***argv)
+{
+    static char latest[] = "latest", *names[] = {latest, NULL};
+    struct stat st;
+    bool folder = *argc == 1 && stat((*argv)[0], &st) == 0 && S_ISDIR(st.st_mode);
+    if (*argc && !folder) return;
+    if (folder) a->history.output_dir = (*argv)[0];
+    *argc = 1;
+    *argv = names;
+}
+
 int cmd_report(struct cli *cli, int argc, char **argv)
 {
+    static const struct opt_choice bys[] = {
+#define X(name, word, help) {word, MEMORY_BY_##name, help},
+        MEMORY_BY_MAP(X)
+#undef X
+            {NULL, 0, NULL}};
     static const struct opt_choice sorts[] = {
 #define X(name, text) {text, TREE_SORT_##name, NULL},
         TREE_SORT_MAP(X)
@@ -407,8 +486,19 @@ int cmd_report(struct cli *cli, int argc, char **argv)
                  .only_for = TRACE, .not_with = "gross flat sort depth min-share thread",
                  .hint = "these are about the call tree"),
         OPT_FLAG(0, "memory", &a.memory, "who held memory at the peak, what grows, what is freed at once, by site",
-                 .only_for = TRACE, .not_with = "gpu gross flat sort depth min-share thread",
+                 .only_for = TRACE | PAGE, .not_with = "gpu gross flat sort depth min-share thread",
                  .hint = "memory is an answer of its own"),
+        OPT_ENUM(0, "by", &a.by, bys, "memory summed up so", .needs = "memory"),
+        OPT_FLAG(0, "stacks", &a.stacks, "which functions the time of sampled threads went to (tare attach -o)",
+                 .only_for = TRACE, .not_with = "gpu memory gross flat sort depth min-share",
+                 .hint = "sampled stacks are an answer of their own"),
+        OPT_FLAG(0, "wall", &a.wall, "with --stacks: all of the time, waiting too (this is what it does anyway)",
+                 .needs = "stacks", .not_with = "cpu gil idle"),
+        OPT_FLAG(0, "cpu", &a.cpu, "with --stacks: time on processors", .needs = "stacks", .not_with = "gil idle"),
+        OPT_FLAG(0, "gil", &a.gil, "with --stacks: time with the GIL of Python held", .needs = "stacks",
+                 .not_with = "idle"),
+        OPT_FLAG(0, "idle", &a.idle, "with --stacks: time neither on a processor nor ready for one", .needs = "stacks"),
+        OPT_FLAG(0, "lines", &a.lines, "with --stacks: by line, not by function", .needs = "stacks"),
         OPT_FLAG(0, "gross", &a.gross, "times as read, with the cost of tare still in them",
                  .only_for = TRACE | PAGE),
         OPT_FLAG(0, "flat", &a.flat, "one row per scope over all paths; recursion is counted once",
@@ -424,6 +514,7 @@ int cmd_report(struct cli *cli, int argc, char **argv)
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc) return rc;
+    name_latest(&a, &argc, &argv);
     if (a.json && a.format > RUN_FORMAT_json)
         return cli_usage_error(cli, "--json and --format %s contradict each other", formats[a.format].name);
     if (a.json) a.format = RUN_FORMAT_json;

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "cli/command.h"
+#include "cli/html_out.h"
 #include "cli/output.h"
 #include "report/export/profile_json.h"
 #include "report/page/bars_json.h"
@@ -43,13 +44,26 @@ static const char *what_is_wrong(const char *text)
     return strncmp(text, path, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
 }
 
+/* All that the report page has of it. */
+static tare_status write_page(struct stream *s)
+{
+    struct html_out h = HTML_OUT_INIT;
+    tare_status status = html_out_trace(&h, path, s->err);
+    struct html_page page = {NULL, h.items.items, h.items.n};
+    if (status == TARE_OK) status = html_write_data(s, &page);
+    html_out_release(&h);
+    return status;
+}
+
 static tare_status answer(struct buf *out, const char *kind, uint64_t most, tare_error *err)
 {
     struct stream s;
     struct trace *t = NULL;
     tare_status status = trace_open(&t, path, err);
     stream_init(&s, sink_to_buf(out), err);
-    if (status == TARE_OK)
+    if (status == TARE_OK && strcmp(kind, "page") == 0)
+        status = write_page(&s);
+    else if (status == TARE_OK)
         status = strcmp(kind, "timeline") == 0 ? write_timeline(&s, path) : write_view(&s, t, kind, most);
     tare_status ended = stream_finish(&s);
     trace_close(t);

@@ -146,7 +146,7 @@ static tare_status ask_python(struct tuning *t, struct loader_answer *out, tare_
     struct buf wishes = BUF_INIT;
     struct py_hello hello;
     char room[PATH_MAX];
-    const char *python = bench_python(room, sizeof room);
+    const char *python = cli_python(room, sizeof room);
     tare_status s = write_wishes(a, &wishes, err);
     const char *argv[] = {python, "-m", "tare", "_tune_worker", wishes.data, NULL};
     if (s == TARE_OK) s = py_start(&l.peer, python, argv, 1, err);

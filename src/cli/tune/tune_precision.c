@@ -60,7 +60,7 @@ static bool make_model(const struct tune_args *a, const char *kind, const char *
     char log_path[] = "/tmp/tare-precision-XXXXXX";
     tare_error err = TARE_ERROR_INIT;
     int code = 0, log = mkstemp(log_path);
-    const char *python = bench_python(room, sizeof room);
+    const char *python = cli_python(room, sizeof room);
     snprintf(name, sizeof name, "%s", python); /* by its whole path: a virtual environment is known by it */
     snprintf(temp, sizeof temp, "%s.part", path);
     snprintf(source, sizeof source, "%s", a->model);

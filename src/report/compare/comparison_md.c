@@ -39,6 +39,27 @@ static void fill_why(struct buf *b, const void *row)
     if (why) text_plain(b, why, text_clip(why, 1000));
 }
 
+/* Earlier runs and this one, where the history was asked. */
+static const char *history_of(const struct comparison_metric *m)
+{
+    const struct run_value *line = run_map_get(&m->evidence, "history");
+    return line && line->kind == RUN_TEXT ? line->s : NULL;
+}
+
+static void fill_history(struct buf *b, const void *row)
+{
+    const char *line = history_of(((const struct comparison_row *)row)->metric);
+    if (line) text_plain(b, line, text_clip(line, 200));
+}
+
+static bool any_history(const struct comparison *c)
+{
+    for (size_t i = 0; i < c->cases.n; i++)
+        for (size_t k = 0; k < c->cases.at[i]->metrics.n; k++)
+            if (history_of(c->cases.at[i]->metrics.at[k])) return true;
+    return false;
+}
+
 static const struct table_fill columns[] = {
     {"verdict", true, fill_verdict},
     {"case", true, fill_case},
@@ -49,6 +70,7 @@ static const struct table_fill columns[] = {
     {"interval", false, comparison_fill_interval},
     {"sees from", false, fill_mde},
     {"", true, fill_why},
+    {"history", true, fill_history}, /* the last one: left out where there is none */
 };
 
 /* Called once for the metrics that may fail the comparison and once for the others, which are folded away. The opening
@@ -56,7 +78,7 @@ static const struct table_fill columns[] = {
 static bool write_rows(struct stream *s, const struct comparison *c, bool gate)
 {
     struct table t;
-    table_of(&t, columns, sizeof columns / sizeof *columns);
+    table_of(&t, columns, sizeof columns / sizeof *columns - !(gate && any_history(c)));
     for (size_t i = 0; i < c->cases.n; i++)
         for (size_t k = 0; k < c->cases.at[i]->metrics.n; k++) {
             struct comparison_row row = {c->cases.at[i], c->cases.at[i]->metrics.at[k]};

@@ -9,6 +9,7 @@
 
 #include "analyze/gpu/gpu_name.h"
 #include "analyze/gpu/gpu_work.h"
+#include "symbol/demangle.h"
 
 enum { RECENT = 16, LANES = 8, TRACKS_MOST = 10000 };
 #define WAITS UINT32_MAX /* as a thread: the track of what a rank waited for others */
@@ -55,7 +56,7 @@ static tare_status follow_names(struct bars *b)
 {
     tare_status s = TARE_OK;
     while (b->names.n < b->tables.names.n && s == TARE_OK) {
-        struct name n = {.full = gpu_name_full(&b->memory, b->tables.names.items[b->names.n])};
+        struct name n = {.full = demangle(&b->memory, b->tables.names.items[b->names.n])};
         n.text = b->memory.failed ? NULL : gpu_name_short(&b->memory, n.full);
         if (!n.text) return error_nomem(b->err, "names");
         if (strcmp(n.text, n.full) == 0) n.full = NULL;
@@ -83,6 +84,7 @@ static const char *track_name(struct bars *b, enum gpu_track_kind kind, uint32_t
     if (kind == GPU_TRACK_CALLS) return arena_printf(&b->memory, "CUDA calls of thread %" PRIu32, number);
     if (kind == GPU_TRACK_RANGES && number == WAITS) return "waiting in collectives";
     if (kind == GPU_TRACK_RANGES) return arena_printf(&b->memory, "NVTX ranges of thread %" PRIu32, number);
+    if (kind == GPU_TRACK_IDLE) return arena_printf(&b->memory, "GPU %" PRIu32 " idle, by cause", number);
     if (kind == GPU_TRACK_MEMORY) return arena_printf(&b->memory, "GPU %" PRIu32 " memory", number);
     uint32_t at = gpu_index(&b->tables.lane_numbers, process, number);
     if (at == GPU_NONE) return "GPU, a stream whose name was lost";
@@ -98,14 +100,14 @@ struct where {
 static tare_status track_of(struct bars *b, const struct where *w, uint32_t lane, uint32_t *out)
 {
     uint64_t *at;
-    uint64_t wanted = (uint64_t)w->process << 38 | (uint64_t)lane << 34 | (uint64_t)w->kind << 32 | w->number;
+    uint64_t wanted = (uint64_t)w->process << 38 | (uint64_t)lane << 35 | (uint64_t)w->kind << 32 | w->number;
     tare_status s = map_u64_ref(&b->track_numbers, wanted, &at, b->err);
     if (s != TARE_OK) return s;
     if (!*at && b->tracks.n >= TRACKS_MOST) *at = TRACKS_MOST; /* damage: they share one */
     if (!*at) {
         struct gpu_track track = {.number = (uint32_t)b->tracks.n, .kind = w->kind, .process = w->process};
-        bool of_gpu = w->kind == GPU_TRACK_STREAM || w->kind == GPU_TRACK_MEMORY;
-        track.thread = of_gpu ? 0 : w->number;
+        bool of_thread = w->kind == GPU_TRACK_CALLS || w->kind == GPU_TRACK_RANGES;
+        track.thread = of_thread ? w->number : 0;
         track.name = track_name(b, w->kind, w->process, w->number);
         if (!track.name) return error_nomem(b->err, "tracks");
         s = vec_push(&b->tracks, (struct track){.n = 0}, b->err);
@@ -333,6 +335,26 @@ static tare_status put_waits(struct bars *b)
     return s;
 }
 
+/* Times when a GPU did nothing: a track of its own below those of its streams. */
+static tare_status put_idle(struct bars *b, const struct source_idle *from)
+{
+    const struct gpu_course *c = from->of;
+    struct where w = {GPU_TRACK_IDLE, from->process, c->number};
+    tare_status s = TARE_OK;
+    char detail[32];
+    for (size_t i = 0; i < c->gaps.n && s == TARE_OK; i++) {
+        const struct gpu_gap *g = &c->gaps.items[i];
+        const char *cause = g->cause < GPU_CAUSES ? gpu_cause_name(g->cause) : "not recorded";
+        struct gpu_bar bar = {GPU_BAR_IDLE, .start = g->start + (uint64_t)from->shift};
+        bar.end = bar.start + g->ns;
+        snprintf(detail, sizeof detail, "%u %% of it", (unsigned)g->percent);
+        if (g->cause < GPU_CAUSES && g->percent < 100) bar.detail = detail;
+        s = name_of(b, cause, &bar.name);
+        if (s == TARE_OK) s = put_bar(b, &w, bar);
+    }
+    return s;
+}
+
 tare_status gpu_bars(const struct event_source *source, const struct gpu_bars_to *to, tare_error *err)
 {
     struct bars b = {.source = source, .to = to, .memory = ARENA_INIT, .err = err};
@@ -342,7 +364,8 @@ tare_status gpu_bars(const struct event_source *source, const struct gpu_bars_to
         if (r->open) s = put_range(&b, r, b.latest > r->start ? b.latest : r->start);
     }
     if (s == TARE_OK) s = put_waits(&b);
-    gpu_demangle_end();
+    for (size_t i = 0; i < source->n_idle && s == TARE_OK; i++) s = put_idle(&b, &source->idle[i]);
+    demangle_end();
     gpu_tables_release(&b.tables);
     map_u64_release(&b.open);
     map_u64_release(&b.track_numbers);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * gpu_bars.h - what GPUs did, as bars on tracks, for the timelines of other tools: a track a stream with its kernels
  * and copies, one a thread with its CUDA calls and one with its NVTX ranges, one a rank with its waiting for others,
- * and one a GPU with the memory that the process has from the driver.
+ * one a GPU with its gaps by cause, and one with the memory that the process has from the driver.
  * Bars of a track lie beside or within each other: what would overlap in part is put on a further track of the same
- * name. Streams: memory does not grow with the number of bars. */
+ * name. Bars are streamed; the causes of idle time are found before, by an analysis of all of it. */
 #ifndef REPORT_EXPORT_GPU_BARS_H
 #define REPORT_EXPORT_GPU_BARS_H
 
@@ -12,11 +12,11 @@
 #include "report/trace/source.h"
 #include "trace/gpu.h"
 
-enum gpu_track_kind { GPU_TRACK_STREAM, GPU_TRACK_CALLS, GPU_TRACK_RANGES, GPU_TRACK_MEMORY };
+enum gpu_track_kind { GPU_TRACK_STREAM, GPU_TRACK_CALLS, GPU_TRACK_RANGES, GPU_TRACK_MEMORY, GPU_TRACK_IDLE };
 struct gpu_track {
     uint32_t number; /* from 0 up */
     enum gpu_track_kind kind;
-    uint32_t process, thread; /* thread: as the system has it; of a stream or of memory 0 */
+    uint32_t process, thread; /* thread: as the system has it; of what is a GPU's 0 */
     const char *name;
 };
 
@@ -28,6 +28,7 @@ enum gpu_bar_kind {
     GPU_BAR_CALL,
     GPU_BAR_RANGE,
     GPU_BAR_MARK,
+    GPU_BAR_IDLE,
     GPU_BAR_MEMORY /* from its start on, the process has so many bytes */
 };
 struct gpu_bar {

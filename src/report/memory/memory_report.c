@@ -8,10 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/memory/memory_resident.h"
+#include "analyze/memory/memory_rules.h"
 #include "core/fmt.h"
+#include "report/finding_text.h"
+#include "report/memory/memory_tables.h"
+#include "report/memory/memory_words.h"
 #include "report/text.h"
 
-enum { ROWS_SHOWN = 20, CALLERS_SHOWN = 3, NAME_SHOWN = 60 };
 #define SMALL_PROCESS 0.02 /* of the peak of the largest */
 
 /* ---- words ---- */
@@ -24,72 +28,12 @@ static void line(struct answer *a, const char *name, struct buf *words)
         text_line(&a->stream, name, words);
 }
 
-static void add_bytes(struct buf *b, struct memory_bytes v)
-{
-    fmt_bytes(b, v.sum);
-    if (v.variance <= 0) return;
-    buf_add_str(b, " +/- ");
-    struct interval i = memory_interval(v);
-    fmt_bytes(b, i.hi - i.value);
-}
-
-static uint64_t whole_number(double n)
-{
-    return (uint64_t)(fmin(n, 1e18) + 0.5); /* who lies about sizes may claim more */
-}
-
 static void add_count(struct buf *b, double n, const char *one, const char *many)
 {
-    fmt_counted(b, whole_number(n), one, many);
-}
-
-/* The last part of a path. */
-static const char *base(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
-static void add_frame(struct buf *b, const struct memory_frame_named *f)
-{
-    const char *file = f->file ? base(f->file) : NULL;
-    if (f->kind == MEMORY_NATIVE) {
-        if (file) text_name(b, file, NAME_SHOWN);
-        buf_printf(b, "%s0x%" PRIx64, file ? "+" : "", f->offset);
-        return;
-    }
-    if (f->kind != MEMORY_PYTHON) buf_add_str(b, "[");
-    text_name(b, f->name ? f->name : "unknown", NAME_SHOWN);
-    if (f->kind != MEMORY_PYTHON) buf_add_str(b, "]");
-    if (file) {
-        buf_add_char(b, ' ');
-        text_name(b, file, NAME_SHOWN);
-    }
-    if (f->line) buf_printf(b, ":%" PRIu64, f->line);
-}
-
-static void add_site(struct buf *b, const struct memory_site *s)
-{
-    const struct memory_frame_named *f = s->frame;
-    if (!f) buf_add_str(b, "unknown: its stack is not in the trace");
-    for (int i = 0; f && i <= CALLERS_SHOWN; i++, f = f->caller) {
-        if (i) buf_add_str(b, " < ");
-        add_frame(b, f);
-    }
-    if (f) buf_add_str(b, " < ..");
+    fmt_counted(b, memory_whole(n), one, many);
 }
 
 /* ---- the head ---- */
-
-static void put_bytes(struct answer *a, const char *key, struct memory_bytes v)
-{
-    struct interval i = memory_interval(v);
-    answer_object_flat(a, key);
-    answer_f64(a, "bytes", i.value, NULL);
-    answer_f64(a, "lo", i.lo, NULL);
-    answer_f64(a, "hi", i.hi, NULL);
-    answer_object_end(a);
-}
 
 static bool lost_any(const struct memory_process *p)
 {
@@ -110,8 +54,7 @@ static void say_mode(struct answer *a, const struct memory_process *p)
     if (!p->started)
         buf_add_str(&b, "how is not in the trace: sums are of what was recorded");
     else if (p->every)
-        buf_printf(&b,
-                   "one allocation in each %s, on average: sums are estimates, +/- is their 95 %% interval",
+        buf_printf(&b, "one allocation in each %s, on average: sums are estimates, with their 95 %% interval",
                    show_bytes((double)p->every).s);
     else
         buf_add_str(&b, lost_any(p) ? "every allocation, but for what was lost"
@@ -126,25 +69,25 @@ static void say_sums(struct answer *a, const struct memory_process *p)
 {
     struct buf b = BUF_INIT;
     answer_uint(a, "peak_ns", p->peak_ns, NULL);
-    put_bytes(a, "peak", p->peak);
-    add_bytes(&b, p->peak);
+    memory_put_bytes(a, "peak", p->peak);
+    memory_add_bytes(&b, p->peak);
     buf_printf(&b, ", %s after the first record", show_time((double)(p->peak_ns - p->from_ns)).s);
     line(a, "peak", &b);
-    put_bytes(a, "at_end", p->at_end);
+    memory_put_bytes(a, "at_end", p->at_end);
     b = (struct buf)BUF_INIT;
-    add_bytes(&b, p->at_end);
+    memory_add_bytes(&b, p->at_end);
     line(a, "at the end", &b);
     answer_f64(a, "allocations", p->allocations, NULL);
-    put_bytes(a, "allocated", p->allocated);
+    memory_put_bytes(a, "allocated", p->allocated);
     b = (struct buf)BUF_INIT;
-    add_bytes(&b, p->allocated);
+    memory_add_bytes(&b, p->allocated);
     buf_add_str(&b, " in ");
     add_count(&b, p->allocations, "allocation", "allocations");
     line(a, "allocated", &b);
     answer_f64(a, "churned", p->churned, NULL);
-    put_bytes(a, "churn", p->churn);
+    memory_put_bytes(a, "churn", p->churn);
     b = (struct buf)BUF_INIT;
-    add_bytes(&b, p->churn);
+    memory_add_bytes(&b, p->churn);
     buf_add_str(&b, " in ");
     add_count(&b, p->churned, "allocation", "allocations");
     buf_printf(&b, " freed within %s", show_time((double)MEMORY_CHURN_NS).s);
@@ -152,25 +95,135 @@ static void say_sums(struct answer *a, const struct memory_process *p)
 }
 
 /* What was read too long before or after the peak says nothing of it. */
+static bool is_near_peak(const struct memory_process *p, uint64_t *apart, const char **when)
+{
+    bool before = p->heap.at_ns < p->peak_ns;
+    *apart = before ? p->peak_ns - p->heap.at_ns : p->heap.at_ns - p->peak_ns;
+    *when = before ? "before" : "after";
+    return p->heap.known && *apart <= (p->to_ns - p->from_ns) / 10;
+}
+
 static void say_resident(struct answer *a, const struct memory_process *p)
 {
     struct buf b = BUF_INIT;
-    bool before = p->resident_ns < p->peak_ns;
-    uint64_t apart = before ? p->peak_ns - p->resident_ns : p->resident_ns - p->peak_ns;
-    const char *when = before ? "before" : "after";
-    if (p->resident && apart <= (p->to_ns - p->from_ns) / 10) {
-        answer_uint(a, "resident_bytes", p->resident, NULL);
-        fmt_bytes(&b, (double)p->resident);
+    uint64_t apart;
+    const char *when;
+    if (is_near_peak(p, &apart, &when)) {
+        answer_uint(a, "resident_bytes", p->heap.resident, NULL);
+        fmt_bytes(&b, (double)p->heap.resident);
         buf_printf(&b, " as the kernel counts it, read %s %s the peak", show_time((double)apart).s, when);
     } else {
         answer_null(a, "resident_bytes", NULL);
         buf_add_str(&b, "unknown at the peak: ");
-        if (p->resident)
+        if (p->heap.known)
             buf_printf(&b, "it was read %s %s it", show_time((double)apart).s, when);
         else
             buf_add_str(&b, "it was never read");
     }
     line(a, "resident", &b);
+}
+
+/* ---- resident memory explained ---- */
+
+static const struct {
+    const char *key, *title, *meaning;
+} parts[] = {
+#define X(name, title, meaning) {#name, title, meaning},
+    MEMORY_PART_MAP(X)
+#undef X
+};
+
+static void say_parts(struct answer *a, const struct memory_process *p)
+{
+    static const struct table_column columns[] = {
+        {"bytes", false}, {"share", false}, {"resident memory", true}};
+    struct memory_resident r = memory_resident(p);
+    if (!r.known) {
+        answer_null(a, "resident_parts", NULL);
+        return;
+    }
+    uint64_t apart;
+    const char *when;
+    is_near_peak(p, &apart, &when);
+    answer_say(a, "\n%sresident memory explained%s, as it was %s %s the peak\n", a->stream.style.bold,
+               a->stream.style.plain, show_time((double)apart).s, when);
+    answer_table(a, "resident_parts", columns, sizeof columns / sizeof *columns);
+    for (int i = 0; i < MEMORY_PARTS; i++) {
+        if (r.part[i] == 0) continue;
+        answer_object_flat(a, NULL);
+        answer_str(a, "part", parts[i].title, NULL);
+        answer_f64(a, "bytes", r.part[i], NULL);
+        fmt_bytes(answer_text(a), r.part[i]);
+        answer_say(a, "%s", isnan(r.part[i]) ? "-" : show_percent(r.part[i] / r.resident).s);
+        answer_say(a, "%s: %s", parts[i].title, parts[i].meaning);
+        answer_object_end(a);
+    }
+    answer_object_flat(a, NULL);
+    answer_str(a, "part", "resident", NULL);
+    answer_f64(a, "bytes", r.resident, NULL);
+    fmt_bytes(answer_text(a), r.resident);
+    answer_say(a, "100 %%");
+    answer_say(a, "resident: as the kernel counts it");
+    answer_object_end(a);
+    answer_table_end(a);
+    if (!r.malloc_told)
+        answer_say(a, "malloc of this program does not tell what it holds: its row is from the record\n");
+}
+
+/* ---- lifetimes ---- */
+
+static void say_lifetimes(struct answer *a, const struct memory_process *p)
+{
+    static const struct table_column columns[] = {
+        {"freed within", false}, {"allocations", false}, {"share", false}, {"", true}};
+    double all = 0, below = 1000;
+    for (size_t i = 0; i < MEMORY_LIFETIMES; i++) all += p->lifetimes[i];
+    if (!(all > 0)) return;
+    memory_say_heading(a, "how long freed blocks lived");
+    answer_table(a, NULL, columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; i < MEMORY_LIFETIMES; i++, below *= 10) {
+        double share = p->lifetimes[i] / all;
+        if (share == 0) continue;
+        answer_say(a, "%s", i + 1 < MEMORY_LIFETIMES ? show_time(below).s : "longer");
+        fmt_count(answer_text(a), memory_whole(p->lifetimes[i]));
+        fmt_share(answer_text(a), share);
+        struct buf *bar = answer_text(a);
+        for (int k = 0; k < (int)ceil(share * 30); k++) buf_add_char(bar, '#');
+    }
+    answer_table_end(a);
+}
+
+/* ---- findings ---- */
+
+static void put_finding(struct answer *a, const struct run_finding *f)
+{
+    answer_object(a, NULL);
+    answer_str(a, "id", f->id, NULL);
+    answer_str(a, "severity", f->severity, NULL);
+    answer_str(a, "title", f->title, NULL);
+    answer_str(a, "action", f->action, NULL);
+    answer_object(a, "evidence");
+    for (size_t i = 0; i < f->evidence.n; i++) {
+        const struct run_value *v = &f->evidence.at[i].value;
+        if (v->kind == RUN_TEXT) answer_str(a, f->evidence.at[i].key, v->s, NULL);
+        if (v->kind == RUN_INT) answer_int(a, f->evidence.at[i].key, v->i, NULL);
+        if (v->kind == RUN_REAL) answer_f64(a, f->evidence.at[i].key, v->d, NULL);
+    }
+    answer_object_end(a);
+    answer_object_end(a);
+}
+
+static void say_findings(struct answer *a, const struct memory_findings *all)
+{
+    if (all->n) memory_say_heading(a, "findings");
+    answer_list(a, "findings");
+    for (size_t i = 0; i < all->n; i++) {
+        if (a->as_json)
+            put_finding(a, &all->all[i]);
+        else
+            text_finding(&a->stream, &all->all[i], false);
+    }
+    answer_list_end(a);
 }
 
 static void add_lost(struct buf *b, uint64_t n, const char *one, const char *many)
@@ -206,242 +259,67 @@ static void say_lost(struct answer *a, const struct memory_process *p)
     answer_list_end(a);
 }
 
-/* ---- tables for people ---- */
-
-struct question {
-    const char *heading, *first;
-    double (*rank)(const struct memory_site *s); /* 0 and less: not in the table */
-    struct memory_bytes (*value)(const struct memory_site *s);
-    struct memory_bytes (*whole)(const struct memory_process *p);
-};
-
-static double rank_peak(const struct memory_site *s)
-{
-    return s->at_peak.sum;
-}
-static struct memory_bytes value_peak(const struct memory_site *s)
-{
-    return s->at_peak;
-}
-static struct memory_bytes whole_peak(const struct memory_process *p)
-{
-    return p->peak;
-}
-static double rank_churn(const struct memory_site *s)
-{
-    return s->churn.sum;
-}
-static struct memory_bytes value_churn(const struct memory_site *s)
-{
-    return s->churn;
-}
-static struct memory_bytes whole_churn(const struct memory_process *p)
-{
-    return p->churn;
-}
-static double rank_growth(const struct memory_site *s)
-{
-    return memory_site_grows(s) ? s->growth.rate : 0;
-}
-
-static const struct question at_peak = {"held at the peak", "held", rank_peak, value_peak, whole_peak};
-static const struct question churned = {"freed within 1 ms", "churn", rank_churn, value_churn, whole_churn};
-static const struct question growing = {"growing", "rate", rank_growth, NULL, NULL};
-
-/* The largest first; of equals the one that comes first in the list. */
-static const struct memory_site *next_of(const struct question *q, const struct memory_process *p,
-                                         const struct memory_site *last)
-{
-    const struct memory_site *best = NULL;
-    for (const struct memory_site *s = p->sites; s < p->sites + p->n_sites; s++) {
-        double rank = q->rank(s);
-        bool after = !last || rank < q->rank(last) || (rank == q->rank(last) && s > last);
-        if (rank > 0 && after && (!best || rank > q->rank(best))) best = s;
-    }
-    return best;
-}
-
-static void say_heading(struct answer *a, const char *heading)
-{
-    answer_say(a, "\n%s%s%s\n", a->stream.style.bold, heading, a->stream.style.plain);
-}
-
-static void say_row(struct answer *a, const struct question *q, const struct memory_process *p,
-                    const struct memory_site *s)
-{
-    if (q->value) {
-        double whole = q->whole(p).sum;
-        add_bytes(answer_text(a), q->value(s));
-        fmt_share(answer_text(a), whole > 0 ? q->value(s).sum / whole : 0);
-    } else {
-        answer_say(a, "%s/s", show_bytes(s->growth.rate).s);
-        answer_say(a, "%s", show_percent(s->growth.confidence).s);
-    }
-    add_bytes(answer_text(a), s->at_end);
-    fmt_count(answer_text(a), whole_number(s->allocations));
-    add_site(answer_text(a), s);
-}
-
-/* A thousandth of the whole and more; of what grows, everything. */
-static bool is_worth_a_row(const struct question *q, const struct memory_process *p,
-                           const struct memory_site *s)
-{
-    return !q->whole || q->rank(s) >= q->whole(p).sum / 1000;
-}
-
-static void say_table(struct answer *a, const struct question *q, const struct memory_process *p)
-{
-    struct table_column columns[] = {
-        {q->first, false}, {q->value ? "share" : "confidence", false}, {"at the end", false}, {"allocations", false},
-        {"site", true}};
-    size_t n = 0;
-    const struct memory_site *s = next_of(q, p, NULL);
-    if (!s) return;
-    say_heading(a, q->heading);
-    answer_table(a, NULL, columns, sizeof columns / sizeof *columns);
-    for (; s && n < ROWS_SHOWN && (n == 0 || is_worth_a_row(q, p, s)); n++, s = next_of(q, p, s)) say_row(a, q, p, s);
-    answer_table_end(a);
-    if (s) answer_say(a, "the %zu largest (--json has all)\n", n);
-}
-
-/* ---- lists for programs ---- */
-
-static void put_frames(struct answer *a, const struct memory_site *s)
-{
-    static const char *const kinds[] = {
-        [MEMORY_NATIVE] = "native", [MEMORY_PYTHON] = "python", [MEMORY_SCOPE] = "scope", [MEMORY_CUT] = "cut"};
-    int n = 0;
-    answer_list(a, "frames");
-    for (const struct memory_frame_named *f = s->frame; f && n < MEMORY_FRAMES_MOST; f = f->caller, n++) {
-        answer_object_flat(a, NULL);
-        answer_str(a, "kind", kinds[f->kind], NULL);
-        answer_str(a, "name", f->name, NULL);
-        answer_str(a, "file", f->file, NULL);
-        if (f->line)
-            answer_uint(a, "line", f->line, NULL);
-        else
-            answer_null(a, "line", NULL);
-        if (f->kind == MEMORY_NATIVE) answer_uint(a, f->file ? "offset" : "address", f->offset, NULL);
-        answer_object_end(a);
-    }
-    answer_list_end(a);
-}
-
-static void put_growth(struct answer *a, const struct memory_site *s)
-{
-    if (!s->judged) {
-        answer_null(a, "growth", NULL);
-        return;
-    }
-    answer_object_flat(a, "growth");
-    answer_str(a, "verdict", s->growth.verdict, NULL);
-    answer_f64(a, "confidence", s->growth.confidence, NULL);
-    answer_f64(a, "bytes_per_s", s->growth.rate, NULL);
-    answer_f64(a, "lo", s->growth.lo, NULL);
-    answer_f64(a, "hi", s->growth.hi, NULL);
-    answer_object_end(a);
-}
-
-static void put_sites(struct answer *a, const struct memory_process *p)
-{
-    answer_list(a, "sites");
-    for (const struct memory_site *s = p->sites; s < p->sites + p->n_sites; s++) {
-        answer_object(a, NULL);
-        put_bytes(a, "at_peak", s->at_peak);
-        put_bytes(a, "at_end", s->at_end);
-        put_bytes(a, "allocated", s->allocated);
-        answer_f64(a, "allocations", s->allocations, NULL);
-        put_bytes(a, "churn", s->churn);
-        answer_f64(a, "churned", s->churned, NULL);
-        put_growth(a, s);
-        put_frames(a, s);
-        answer_object_end(a);
-        stream_poll(&a->stream);
-    }
-    answer_list_end(a);
-}
-
-static void put_times(struct answer *a, const struct memory_process *p)
-{
-    uint64_t below = 1000;
-    answer_list(a, "lifetimes");
-    for (size_t i = 0; i < MEMORY_LIFETIMES; i++, below *= 10) {
-        answer_object_flat(a, NULL);
-        if (i + 1 < MEMORY_LIFETIMES)
-            answer_uint(a, "below_ns", below, NULL);
-        else
-            answer_null(a, "below_ns", NULL);
-        answer_f64(a, "allocations", p->lifetimes[i], NULL);
-        answer_object_end(a);
-    }
-    answer_list_end(a);
-    answer_list(a, "held_over_time");
-    for (size_t i = 0; i < MEMORY_MOMENTS; i++) answer_f64(a, NULL, p->moments[i], NULL);
-    answer_list_end(a);
-}
-
-/* ---- modules ---- */
-
-static void say_modules(struct answer *a, const struct memory_process *p)
-{
-    static const struct table_column columns[] = {
-        {"at the peak", false}, {"at the end", false}, {"allocated", false}, {"module", true}};
-    if (p->n_modules) say_heading(a, "by module of the innermost frame");
-    answer_table(a, "modules", columns, sizeof columns / sizeof *columns);
-    for (size_t i = 0; i < p->n_modules && (a->as_json || i < ROWS_SHOWN); i++) {
-        const struct memory_module *m = &p->modules[i];
-        answer_object(a, NULL);
-        answer_str(a, "name", m->name, NULL);
-        put_bytes(a, "at_peak", m->at_peak);
-        put_bytes(a, "at_end", m->at_end);
-        put_bytes(a, "allocated", m->allocated);
-        add_bytes(answer_text(a), m->at_peak);
-        add_bytes(answer_text(a), m->at_end);
-        add_bytes(answer_text(a), m->allocated);
-        text_name(answer_text(a), m->name, NAME_SHOWN);
-        answer_object_end(a);
-    }
-    answer_table_end(a);
-}
-
 /* ---- processes ---- */
 
-static void say_process(struct answer *a, const struct memory_process *p)
+static void say_end(struct answer *a, const struct memory_process *p, const struct memory_report_options *o)
+{
+    answer_bool(a, "ended", p->closed, NULL);
+    if (p->closed) return;
+    struct buf b = BUF_INIT;
+    buf_add_str(&b, "it was killed, or still ran when this was read: nothing was given back");
+    if (o->oom_kills)
+        buf_add_str(&b, "; the kernel killed a process of its group for want of memory while it was watched");
+    line(a, "ended", &b);
+}
+
+static tare_status say_process(struct answer *a, const struct memory_process *p, struct arena *arena,
+                               const struct memory_report_options *o)
 {
     char heading[60];
+    struct memory_groups lines, groups;
+    struct memory_findings found;
+    tare_status s = memory_group(p, MEMORY_BY_LINE, arena, &lines, a->stream.err);
+    if (s == TARE_OK) s = memory_group(p, o->by, arena, &groups, a->stream.err);
+    if (s == TARE_OK) s = memory_find(p, &lines, arena, &found, a->stream.err);
+    if (s != TARE_OK) return s;
     snprintf(heading, sizeof heading, "memory of process %" PRIu32 "\n", p->pid);
     answer_section(a, NULL, heading);
     say_mode(a, p);
+    say_end(a, p, o);
     say_sums(a, p);
     say_resident(a, p);
     say_lost(a, p);
+    say_findings(a, &found);
     if (a->as_json) {
-        put_times(a, p);
-        put_sites(a, p);
+        memory_put_times(a, p);
+        memory_put_groups(a, &groups);
+        if (!o->no_sites) memory_put_sites(a, p);
     } else {
-        say_table(a, &at_peak, p);
-        say_table(a, &growing, p);
-        say_table(a, &churned, p);
+        memory_say_tables(a, p, &groups);
+        say_lifetimes(a, p);
     }
-    say_modules(a, p);
+    say_parts(a, p);
     answer_object_end(a);
-    stream_poll(&a->stream);
+    return stream_poll(&a->stream);
 }
 
 /* A shell and its helpers are many processes that hold next to nothing: for people, one line for all of them. */
-void memory_report(struct answer *a, const struct memory_profile *all)
+tare_status memory_report(struct answer *a, struct memory_profile *all, const struct memory_report_options *o)
 {
     size_t shown = all->n;
+    tare_status s = TARE_OK;
     if (!a->as_json)
-        while (shown > 1 && all->processes[shown - 1].peak.sum < all->processes[0].peak.sum * SMALL_PROCESS) shown--;
+        while (shown > 1 && all->processes[shown - 1].peak.sum < all->processes[0].peak.sum * SMALL_PROCESS)
+            shown--;
     answer_str(a, "schema", "tare.memory/1", NULL);
     answer_uint(a, "churn_within_ns", MEMORY_CHURN_NS, NULL);
     answer_list(a, "processes");
-    for (size_t i = 0; i < shown; i++) say_process(a, &all->processes[i]);
+    for (size_t i = 0; i < shown && s == TARE_OK; i++) s = say_process(a, &all->processes[i], &all->arena, o);
     answer_list_end(a);
-    if (shown == all->n) return;
+    if (s != TARE_OK || shown == all->n) return s;
     answer_say(a, "\n");
     fmt_counted(answer_text(a), all->n - shown, "process more", "processes more");
     answer_say(a, ", each below %s at its peak (--json has all)\n",
                show_bytes(all->processes[0].peak.sum * SMALL_PROCESS).s);
+    return s;
 }

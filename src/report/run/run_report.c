@@ -85,10 +85,24 @@ static const struct run_column measure_columns[] = {
 };
 enum { N_MEASURES = sizeof measure_columns / sizeof *measure_columns };
 
+/* What another column says already: the time of a unit where a run is one unit, and of a command how long the start of
+ * the first process took. */
+static bool is_idle(const struct run *run, const struct run_column *column)
+{
+    if (strcmp(column->metric, "load") == 0) return strcmp(run->subject.type, "command") == 0;
+    if (strcmp(column->metric, "latency.per_unit") != 0) return false;
+    for (size_t i = 0; i < run->cases.n; i++) {
+        const struct known_u64 *units = &run->cases.at[i]->units_per_run;
+        if (units->known && units->v != 1) return false;
+    }
+    return true;
+}
+
 /* A number that at least one case has; or one of the main ones, with a reason why it is missing. */
 static bool is_shown(const struct run *run, const struct run_column *column)
 {
     struct run_estimate e;
+    if (is_idle(run, column)) return false;
     static const char *const extra[] = {"accuracy", "self.share", "memory.gpu"};
     bool is_main = true;
     for (size_t i = 0; i < sizeof extra / sizeof *extra; i++)

@@ -42,6 +42,7 @@ extern const struct run_format run_formats[RUN_FORMATS + 1]; /* ends with name N
 RUN_FORMAT_MAP(ONLY, ONLY)
 #undef ONLY
 
+void run_answer_text(struct stream *s, const struct run *run); /* the answer in a few lines: run_answer.c */
 /* Parts of the text that other texts have too. */
 void run_findings_text(struct stream *s, const struct run *run);
 /* What tells of a watched program; nothing for cases that were not watched: system_text.c. */

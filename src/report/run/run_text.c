@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * run_text.c - a run document for people: what was weighed and where, a row per case, findings, what to
- * use, targets. Reads the document only. */
+ * run_text.c - a run document for people: the answer, a row per case, findings by weight, what to use, targets; then
+ * where and how it was measured. Reads the document only. */
 #include <string.h>
 
 #include "analyze/judge/sweep.h"
@@ -23,9 +23,10 @@ static void line(struct stream *s, const char *name, void (*text)(struct buf *, 
     text_line(s, name, &value);
 }
 
-static void write_head(struct stream *s, const struct run *run)
+/* Whoever reads the answer knows where it was measured; whoever gets it from others finds it at the end. */
+static void write_foot(struct stream *s, const struct run *run)
 {
-    line(s, "subject", run_subject_text, run);
+    buf_add_char(&s->out, '\n');
     line(s, "host", run_host_text, run);
     line(s, "measured", run_created_text, run);
 }
@@ -89,6 +90,7 @@ static void write_cases(struct stream *s, const struct run *run)
     bool any_half = false;
     size_t n = run_cases_table(run, columns, &t);
     buf_add_char(&s->out, '\n');
+    table_drop_empty(&t);
     if (!table_end(&t, s, s->style.bold)) buf_add_str(&s->out, "no case was measured\n");
     for (size_t i = 0; i < n; i++) any_half = any_half || columns[i].half;
     if (any_half) buf_printf(&s->out, "%s%s%s\n", s->style.dim, run_interval_note(), s->style.plain);
@@ -104,11 +106,20 @@ static void write_cases(struct stream *s, const struct run *run)
 
 /* ---- findings ---- */
 
+/* What matters most comes first; among equals the order is that of the rules. */
 void run_findings_text(struct stream *s, const struct run *run)
 {
+    static const char *const severities[] = {"critical", "warn", "info"};
+    enum { N = sizeof severities / sizeof *severities };
     if (run->findings.n) text_heading(s, "findings");
-    for (size_t i = 0; i < run->findings.n && stream_poll(s) == TARE_OK; i++)
-        text_finding(s, run->findings.at[i], run->cases.n > 1);
+    for (size_t k = 0; k <= N; k++) {
+        for (size_t i = 0; i < run->findings.n && stream_poll(s) == TARE_OK; i++) {
+            const struct run_finding *f = run->findings.at[i];
+            size_t weight = 0;
+            while (weight < N && strcmp(f->severity, severities[weight]) != 0) weight++;
+            if (weight == k) text_finding(s, f, run->cases.n > 1);
+        }
+    }
 }
 
 /* ---- layers ---- */
@@ -206,21 +217,24 @@ static void write_targets(struct stream *s, const struct run *run)
 
 static void write_watched(struct stream *s, const struct run *run)
 {
-    write_head(s, run);
+    line(s, "subject", run_subject_text, run);
     run_watched_text(s, run);
     run_findings_text(s, run);
+    write_foot(s, run);
 }
 
 static void write_measured(struct stream *s, const struct run *run)
 {
-    write_head(s, run);
-    line(s, "settings", run_config_text, run);
-    line(s, "fixed", run_fixed_text, run);
+    line(s, "subject", run_subject_text, run);
+    run_answer_text(s, run);
     write_cases(s, run);
     write_layers(s, run);
     run_findings_text(s, run);
     write_recommended(s, run);
     write_targets(s, run);
+    write_foot(s, run);
+    line(s, "fixed", run_fixed_text, run);
+    line(s, "settings", run_config_text, run);
 }
 
 tare_status report_run_text(struct stream *s, const struct run_report *r)

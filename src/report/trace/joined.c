@@ -186,6 +186,13 @@ static void name_ranks(struct joined *j, const struct joined_of *of)
     }
 }
 
+static const struct joined_part *part_of_process(const struct joined *j, uint32_t i)
+{
+    size_t k = j->n;
+    while (k-- > 1 && j->parts[k].processes > i) continue;
+    return &j->parts[k];
+}
+
 static void add_waits(struct joined *j, const struct joined_of *of)
 {
     const struct gpu_courses *c = of->courses;
@@ -199,13 +206,17 @@ static void add_waits(struct joined *j, const struct joined_of *of)
     for (size_t i = 0; waits && texts && i < c->waits.n; i++) {
         const struct gpu_wait *from = &c->waits.items[i];
         uint32_t process = c->ranks.items[from->rank].process;
-        size_t k = j->n;
-        while (k-- > 1 && j->parts[k].processes > process) continue;
-        uint64_t shift = (uint64_t)j->parts[k].shift;
+        uint64_t shift = (uint64_t)part_of_process(j, process)->shift;
         waits[i] = (struct source_wait){from->start + shift, from->end + shift, process, texts[from->last]};
     }
     j->source.waits = waits;
     j->source.n_waits = c->waits.n;
+}
+
+static void move_idle(struct joined *j)
+{
+    for (size_t i = 0; i < j->source.n_idle; i++)
+        j->idle[i].shift = part_of_process(j, j->idle[i].process)->shift;
 }
 
 tare_status joined_open(struct joined *out, const struct joined_of *of, tare_error *err)
@@ -221,6 +232,8 @@ tare_status joined_open(struct joined *out, const struct joined_of *of, tare_err
         for (size_t i = 0; i < j->n; i++) add_tables(j, &j->parts[i]);
         name_ranks(j, of);
         add_waits(j, of);
+        j->idle = source_idle_of(&j->source, of->courses, &j->memory);
+        move_idle(j);
     }
     if (j->memory.failed) {
         joined_release(j);

@@ -22,13 +22,14 @@ struct joined {
     struct trace_process *processes; /* rank in the command; a number that two hosts gave is made another */
     struct trace_thread *threads;
     struct trace_loss loss;
+    struct source_idle *idle;
 };
 
 /* Are these the ranks of one job? Each tells its rank, of as many as the others say, and no rank is in two of them. */
 bool joined_is_job(struct trace *const *traces, size_t n);
 
-/* Of what gpu_sum_over_time() said of the same traces; both are borrowed. Nothing to release after
- * a failure. */
+/* Of what gpu_sum_over_time() said of the same traces; both are borrowed, the courses only where they have gaps.
+ * Nothing to release after a failure. */
 struct joined_of {
     struct trace *const *traces;
     size_t n;

@@ -49,3 +49,14 @@ void event_source_of_trace(struct event_source *out, struct trace *t)
         .gpu = gpu,
     };
 }
+
+struct source_idle *source_idle_of(struct event_source *out, const struct gpu_courses *c, struct arena *a)
+{
+    if (!c->with_gaps) return NULL;
+    struct source_idle *idle = arena_new(a, c->cards.n + 1, sizeof *idle);
+    for (size_t i = 0; idle && i < c->cards.n; i++)
+        idle[i] = (struct source_idle){&c->cards.items[i], c->cards.items[i].process, 0};
+    out->idle = idle;
+    out->n_idle = idle ? c->cards.n : 0;
+    return idle;
+}

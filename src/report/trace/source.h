@@ -4,6 +4,8 @@
 #ifndef REPORT_SOURCE_H
 #define REPORT_SOURCE_H
 
+#include "analyze/gpu/gpu_sum.h"
+#include "core/arena.h"
 #include "trace/gpu.h"
 #include "trace/reader.h"
 
@@ -22,6 +24,14 @@ struct event_source {
     int (*gpu)(void *ctx, trace_gpu_fn *fn, void *fn_ctx); /* as trace_gpu() */
     const struct source_wait *waits;                       /* of ranks for each other, process by process */
     size_t n_waits;
+    const struct source_idle *idle; /* of each GPU */
+    size_t n_idle;
+};
+
+struct source_idle { /* what gpu_sum_over_time() said of its gaps, whose times are of its own trace */
+    const struct gpu_course *of;
+    uint32_t process;
+    int64_t shift; /* ns: added to its times */
 };
 
 struct source_wait { /* in a collective, for the rank that came last */
@@ -31,6 +41,8 @@ struct source_wait { /* in a collective, for the rank that came last */
 };
 
 void event_source_of_trace(struct event_source *out, struct trace *t);
+/* Adds the gaps of GPUs, where courses were asked for them; these are borrowed. NULL: there are none, or no memory. */
+struct source_idle *source_idle_of(struct event_source *out, const struct gpu_courses *c, struct arena *a);
 
 static inline const struct trace_site *source_site(const struct event_source *s, uint32_t i)
 {

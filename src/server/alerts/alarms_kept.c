@@ -10,7 +10,7 @@
 #include "server/alerts/alarms_state.h"
 #include "server/sla/sla_ask.h"
 
-enum { SERIES_MOST = 500, RUNS_LAST = 40 };
+enum { SERIES_MOST = 500, RUNS_LAST = 40, RUNS_REACH = 300 };
 #define BURNS_EVERY_NS UINT64_C(10000000000)
 
 static bool is_about(const struct alert_rule *r, const char *name)
@@ -104,6 +104,16 @@ tare_status alarms_look_burns(struct alarms *a, tare_error *err)
 
 /* ---- runs that got worse ---- */
 
+/* By how much the newest level is worse than that of the accepted run. */
+static double worse_than_accepted(const struct trend_series *s, bool more_is_better, const char **run)
+{
+    double r = s->accepted.ratio.value;
+    *run = NULL;
+    if (!s->accepted.worse) return 0;
+    *run = s->points.at.items[s->found.changes.items[s->accepted.change].at].run;
+    return more_is_better ? 1 / r - 1 : r - 1;
+}
+
 /* By how much the newest level is worse than the one before the worst of the recent steps that it has not made good;
  * NAN: too few runs to see a step. */
 static double worse_by(const struct trend_series *s, bool more_is_better, const char **run)
@@ -111,6 +121,7 @@ static double worse_by(const struct trend_series *s, bool more_is_better, const 
     double total = 0, worst = 0;
     *run = NULL;
     if (s->points.at.n < 2 * TREND_MIN_SIDE) return NAN;
+    if (s->accepted.seen) return worse_than_accepted(s, more_is_better, run);
     for (size_t i = s->found.changes.n; i-- > 0;) {
         const struct trend_change *c = &s->found.changes.items[i];
         total += more_is_better ? -log(c->ratio.value) : log(c->ratio.value);
@@ -147,7 +158,8 @@ static tare_status judge_subject(struct alarms *a, const char *project, const ch
                                           .metric = r->when.label[0] ? r->when.label : "latency.p50",
                                           .project = project[0] ? project : NULL,
                                           .limit = SERIES_MOST},
-                                .last = RUNS_LAST};
+                                .last = RUNS_LAST,
+                                .reach = RUNS_REACH};
         struct trend_answer found = {0};
         if (!is_about(r, ALERT_REGRESSION)) continue;
         s = trend_load(a->store, &ask, &found, err);
@@ -172,9 +184,14 @@ static tare_status note_arrival(void *ctx, const struct store_arrival *of, tare_
 /* Whatever came since the last look; after a start, all there is: so a rule that is new knows how things stand. */
 tare_status alarms_look_runs(struct alarms *a, tare_error *err)
 {
-    struct arrivals came = {{ARENA_INIT, VEC_INIT}, a->run_seq};
+    int64_t pins = 0;
     if (!any_about(a, ALERT_REGRESSION)) return TARE_OK;
-    tare_status s = a->store->ops->runs_after(a->store, a->run_seq, note_arrival, &came, err);
+    tare_status s = a->store->ops->pins(a->store, &pins, err);
+    if (s != TARE_OK) return s;
+    if (pins != a->pins) a->run_seq = 0; /* a run was accepted: what is judged against it stands otherwise */
+    a->pins = pins;
+    struct arrivals came = {{ARENA_INIT, VEC_INIT}, a->run_seq};
+    s = a->store->ops->runs_after(a->store, a->run_seq, note_arrival, &came, err);
     for (size_t i = 0; i < came.subjects.at.n && s == TARE_OK; i++)
         s = judge_subject(a, came.subjects.at.items[i].project, came.subjects.at.items[i].text, err);
     if (s == TARE_OK) a->run_seq = came.newest;

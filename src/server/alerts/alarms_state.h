@@ -40,8 +40,8 @@ struct alarms {
     struct hooks hooks;
     struct silences silences; /* as of this look */
     VEC(struct host_watch *) hosts;
-    int64_t chunk_seq, run_seq;
-    uint64_t burns_at_ns; /* when burn rates were looked at last; 0: never */
+    int64_t chunk_seq, run_seq, pins; /* pins: of baselines, as they were at the last look */
+    uint64_t burns_at_ns;             /* when burn rates were looked at last; 0: never */
     pthread_t thread;
     bool started;
     atomic_bool tests[WORDS_MAX]; /* of each rule: somebody wants to see its message */

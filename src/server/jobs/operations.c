@@ -473,15 +473,19 @@ static tare_status alert_rules_of(struct reading *r, enum pull_token t, void *to
     return s;
 }
 
-static tare_status alert_webhook_of(struct reading *r, enum pull_token t, void *to)
+static tare_status url_of(struct reading *r, enum pull_token t, const char **url)
 {
-    const char **url = &r->out->alert_webhook;
-    (void)to;
     tare_status s = text_of(r, t, url);
     if (s == TARE_OK &&
         ((strncmp(*url, "http://", 7) != 0 && strncmp(*url, "https://", 8) != 0) || strpbrk(*url, "\r\n")))
         s = refuse(r, "expected a URL of the kind https://host/path");
     return s;
+}
+
+static tare_status alert_webhook_of(struct reading *r, enum pull_token t, void *to)
+{
+    (void)to;
+    return url_of(r, t, &r->out->alert_webhook);
 }
 
 static tare_status alert_command_of(struct reading *r, enum pull_token t, void *to)
@@ -497,6 +501,55 @@ static tare_status top_alerts(struct reading *r, enum pull_token t, void *to)
                                       {"command", alert_command_of},
                                       {NULL, NULL}};
     return read_object(r, t, keys, to);
+}
+
+/* ---- where samples are handed on to ---- */
+
+static tare_status export_url(struct reading *r, enum pull_token t, void *to)
+{
+    return url_of(r, t, &((struct export_to *)to)->url);
+}
+
+static tare_status export_token_file(struct reading *r, enum pull_token t, void *to)
+{
+    return text_of(r, t, &((struct export_to *)to)->token_file);
+}
+
+static tare_status export_protocol(struct reading *r, enum pull_token t, void *to)
+{
+    struct export_to *e = to;
+    e->prometheus = t == PULL_STRING && strcmp(r->p.text.data, "prometheus") == 0;
+    if (e->prometheus || (t == PULL_STRING && strcmp(r->p.text.data, "otlp") == 0)) return TARE_OK;
+    return refuse(r, "expected \"otlp\" or \"prometheus\"");
+}
+
+static tare_status read_export(struct reading *r)
+{
+    static const struct key keys[] = {{"url", export_url},
+                                      {"protocol", export_protocol},
+                                      {"token_file", export_token_file},
+                                      {NULL, NULL}};
+    struct export_to e = {.name = arena_str(&r->out->arena, r->p.text.data)};
+    enum pull_token t;
+    if (!e.name) return no_memory(r);
+    if (!is_operation_name(e.name)) return refuse(r, "a name has letters, digits, _ and -, and at most 63 of them");
+    if (r->out->n_exports == EXPORTS_MAX) return refuse(r, "more than %d of them", EXPORTS_MAX);
+    tare_status s = next(r, &t);
+    if (s == TARE_OK) s = read_object(r, t, keys, &e);
+    if (s == TARE_OK && !e.url) s = refuse(r, "%s: \"url\" is missing", e.name);
+    if (s == TARE_OK) r->out->exports[r->out->n_exports++] = e;
+    return s;
+}
+
+static tare_status top_exports(struct reading *r, enum pull_token t, void *to)
+{
+    (void)to;
+    tare_status s = t == PULL_OBJECT ? next(r, &t) : refuse(r, "expected an object of exports");
+    while (s == TARE_OK && t == PULL_KEY) {
+        s = read_export(r);
+        if (s == TARE_OK) s = next(r, &t);
+    }
+    return s;
 }
 
 struct bytes {
@@ -519,7 +572,7 @@ static tare_status read_file(struct reading *r)
 {
     static const struct key keys[] = {
         {"schema", top_schema}, {"limits", top_limits}, {"operations", top_operations}, {"alerts", top_alerts},
-        {NULL, NULL}};
+        {"exports", top_exports}, {NULL, NULL}};
     bool schema = false;
     enum pull_token t;
     tare_status s = next(r, &t);

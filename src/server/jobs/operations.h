@@ -17,7 +17,7 @@
 #include "core/vec.h"
 
 #define OPERATIONS_SCHEMA "tare.operations/1"
-enum { OPERATIONS_MAX = 64, PARAMETERS_MAX = 64, WORDS_MAX = 256, RUNS_AT_ONCE_MAX = 8 };
+enum { OPERATIONS_MAX = 64, PARAMETERS_MAX = 64, WORDS_MAX = 256, RUNS_AT_ONCE_MAX = 8, EXPORTS_MAX = 8 };
 
 /* TEXTS go to the program's stdin and never into its command line; so do NAMES, which are a list. */
 #define PARAM_KINDS(X) \
@@ -76,6 +76,11 @@ struct operations {
     uint64_t uid;                              /* whom it runs as where the server is root */
     struct words alert_rules;                  /* alert.h */
     const char *alert_webhook, *alert_command; /* who is told; NULL: nobody */
+    struct export_to {
+        const char *name, *url, *token_file; /* token_file NULL: no token */
+        bool prometheus;                     /* remote write; else OTLP */
+    } exports[EXPORTS_MAX];
+    size_t n_exports;
 };
 #define OPERATIONS_INIT \
     {.arena = ARENA_INIT, .at_once = 1, .queue = 16, .per_token = 4, .wait_s = 30, .uid = 65534}

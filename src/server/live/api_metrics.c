@@ -9,19 +9,10 @@
 #include "core/json.h"
 #include "core/mem.h"
 #include "server/live/api_metrics.h"
-#include "server/live/buckets.h"
+#include "server/live/metric_ask.h"
 #include "server/live/readings.h"
 #include "server/route.h"
 #include "store/chunk.h"
-
-enum {
-    POINTS_DEFAULT = 300,
-    POINTS_MAX = 2000,
-    ANSWER_MAX = 50000,   /* points times series */
-    CHUNKS_MAX = 500000,  /* batches that one question may read */
-    READ_MAX = 4 << 20,   /* readings that it may gather */
-    HOUR_MS = 3600 * 1000 /* the time that is asked for where none is said */
-};
 
 static int64_t now_ms(void)
 {
@@ -258,7 +249,7 @@ static tare_status list_metrics(struct store *s, struct exchange *x, int64_t hos
                                 tare_error *err)
 {
     struct store_chunk_query q = {
-        .host = host, .from_ms = l->from_ms, .to_ms = l->to_ms, .limit = CHUNKS_MAX};
+        .host = host, .from_ms = l->from_ms, .to_ms = l->to_ms, .limit = METRIC_CHUNKS_MAX};
     tare_status status = l->from_ms ? s->ops->chunks(s, &q, note_chunk, l, err) : TARE_OK;
     if (status != TARE_OK) return status;
     reply_json(x, 200);
@@ -274,201 +265,26 @@ static tare_status list_metrics(struct store *s, struct exchange *x, int64_t hos
     return json_finish(&l->j, err);
 }
 
-/* ---- one metric over a time ---- */
-
-struct asked_series {
-    int64_t id;
-    const char *label;
-    VEC(struct buckets_point) at;
-};
-
-struct asked {
-    struct exchange *x;
-    int64_t host;
-    const char *name, *label; /* label NULL: all */
-    const char *unit;
-    bool counter;
-    struct buckets_range range;
-    int64_t since_ms; /* as `from` was said; 0: it was not */
-    VEC(struct asked_series) series;
-    struct map_u64 index; /* id -> number + 1 */
-    size_t chunks, gathered;
-};
-
-static void asked_release(struct asked *a)
-{
-    for (size_t i = 0; i < a->series.n; i++) vec_release(&a->series.items[i].at);
-    vec_release(&a->series);
-    map_u64_release(&a->index);
-}
-
-static tare_status note_series(void *ctx, int64_t id, const struct store_metric *m, tare_error *err)
-{
-    struct asked *a = ctx;
-    if (a->label && strcmp(a->label, m->label) != 0) return TARE_OK;
-    struct asked_series one = {.id = id, .label = arena_str(&a->x->arena, m->label)};
-    a->unit = arena_str(&a->x->arena, m->unit);
-    a->counter = m->counter;
-    if (a->x->arena.failed) return error_nomem(err, "a series");
-    tare_status s = vec_push(&a->series, one, err);
-    return s == TARE_OK ? map_u64_put(&a->index, (uint64_t)id, a->series.n, err) : s;
-}
-
-static tare_status too_much(tare_error *err)
-{
-    return error_set(err, TARE_INVALID, "too much was sent in this time: ask for less of it");
-}
-
-static tare_status gather_value(void *ctx, const struct chunk_value *v, tare_error *err)
-{
-    struct asked *a = ctx;
-    const uint64_t *at = map_u64_find(&a->index, (uint64_t)v->metric);
-    if (!at || v->at_ms >= a->range.to_ms || v->at_ms < a->range.from_ms - BUCKETS_GAP_MS) return TARE_OK;
-    if (++a->gathered > READ_MAX) return too_much(err);
-    struct buckets_point p = {v->at_ms, v->value};
-    return vec_push(&a->series.items[*at - 1].at, p, err);
-}
-
-static tare_status gather_chunk(void *ctx, const struct store_chunk *c, tare_error *err)
-{
-    struct asked *a = ctx;
-    if (++a->chunks > CHUNKS_MAX) return too_much(err);
-    return chunk_read(c, gather_value, a, err);
-}
-
-static tare_status read_question(struct exchange *x, struct asked *a, tare_error *err)
-{
-    struct number_range times = {1, INT64_C(1) << 52}, sizes = {1, POINTS_MAX};
-    uint64_t to = (uint64_t)now_ms(), from = 0, points = POINTS_DEFAULT;
-    tare_status s = exchange_query(x, "name", &a->name, err);
-    if (s == TARE_OK) s = exchange_query(x, "label", &a->label, err);
-    if (s == TARE_OK) s = exchange_query_number(x, "to", times, &to, err);
-    if (s == TARE_OK) s = exchange_query_number(x, "from", times, &from, err);
-    if (s == TARE_OK) s = exchange_query_number(x, "points", sizes, &points, err);
-    if (s != TARE_OK) return s;
-    a->since_ms = (int64_t)from;
-    if (!from) from = to > HOUR_MS ? to - HOUR_MS : 1;
-    if (from >= to) return error_set(err, TARE_INVALID, "from must be before to");
-    a->range = buckets_range((int64_t)from, (int64_t)to, points);
-    return TARE_OK;
-}
-
-static tare_status gather(struct store *s, struct asked *a, tare_error *err)
-{
-    struct store_metric_query series = {a->host, a->name};
-    struct store_chunk_query q = {.host = a->host,
-                                  .from_ms = a->range.from_ms - BUCKETS_GAP_MS,
-                                  .to_ms = a->range.to_ms,
-                                  .limit = CHUNKS_MAX + 1};
-    tare_status status = s->ops->metrics(s, &series, note_series, a, err);
-    if (status != TARE_OK || !a->series.n) return status;
-    if (a->series.n * a->range.n > ANSWER_MAX)
-        return error_set(err, TARE_INVALID,
-                         "%zu series of %zu points are too many: ask for fewer points, or by label=",
-                         a->series.n, a->range.n);
-    return s->ops->chunks(s, &q, gather_chunk, a, err);
-}
-
-static double least_of(const struct bucket *b)
-{
-    return b->least;
-}
-static double mean_of(const struct bucket *b)
-{
-    return b->sum / b->weight;
-}
-static double greatest_of(const struct bucket *b)
-{
-    return b->greatest;
-}
-
-/* Columns, as plots want them. */
-static void write_series(struct json *j, const struct asked *a, const struct asked_series *one,
-                         const struct bucket *at)
-{
-    static const struct {
-        const char *name;
-        double (*of)(const struct bucket *b);
-    } columns[] = {{"min", least_of}, {"mean", mean_of}, {"max", greatest_of}};
-    json_object_begin(j);
-    json_kv_string(j, "label", one->label);
-    json_key(j, "at");
-    json_array_begin(j);
-    for (size_t i = 0; i < a->range.n; i++)
-        if (at[i].n) json_put_int(j, a->range.from_ms + (int64_t)i * a->range.step_ms);
-    json_array_end(j);
-    for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {
-        json_key(j, columns[c].name);
-        json_array_begin(j);
-        for (size_t i = 0; i < a->range.n; i++)
-            if (at[i].n) json_put_double(j, columns[c].of(&at[i]));
-        json_array_end(j);
-    }
-    json_key(j, "n");
-    json_array_begin(j);
-    for (size_t i = 0; i < a->range.n; i++)
-        if (at[i].n) json_put_uint(j, at[i].n);
-    json_array_end(j);
-    json_object_end(j);
-}
-
-static void write_answer(struct exchange *x, struct asked *a)
-{
-    struct json j;
-    struct bucket *at = arena_new(&x->arena, a->range.n, sizeof *at);
-    if (!at) {
-        reply_problem(x, 503, "no memory");
-        return;
-    }
-    reply_json(x, 200);
-    json_init(&j, &x->reply.body, JSON_STYLE_COMPACT);
-    json_object_begin(&j);
-    json_kv_string(&j, "name", a->name);
-    json_kv_string(&j, "unit", a->unit);
-    json_kv_string(&j, "kind", a->counter ? "counter" : "gauge");
-    json_kv_bool(&j, "per_second", a->counter);
-    json_kv_int(&j, "from", a->range.from_ms);
-    json_kv_int(&j, "to", a->range.to_ms);
-    json_kv_int(&j, "step", a->range.step_ms);
-    json_key(&j, "series");
-    json_array_begin(&j);
-    for (size_t i = 0; i < a->series.n; i++) {
-        struct asked_series *one = &a->series.items[i];
-        memset(at, 0, a->range.n * sizeof *at);
-        buckets_fill(at, &a->range, a->counter, one->at.items, one->at.n);
-        write_series(&j, a, one, at);
-    }
-    json_array_end(&j);
-    json_object_end(&j);
-    json_finish(&j, NULL);
-}
+/* ---- one metric over a time: metric_ask.c ---- */
 
 static void answer_metrics(struct server *sv, struct store *s, struct exchange *x)
 {
     tare_error err = TARE_ERROR_INIT;
-    struct asked a = {.x = x, .index = MAP_U64_INIT};
-    if (read_question(x, &a, &err) != TARE_OK) {
+    struct metric_question q;
+    int64_t host = 0;
+    if (metric_question(x, &q, &err) != TARE_OK) {
         reply_refused(x, 400, &err);
         return;
     }
-    if (!api_find_host(sv, s, x, &a.host)) return;
-    if (!a.name) {
-        struct listing l = {.from_ms = a.since_ms, .to_ms = a.range.to_ms, .index = MAP_U64_INIT};
-        if (list_metrics(s, x, a.host, &l, &err) != TARE_OK) steps_failed(sv, x, &err);
-        map_u64_release(&l.index);
-        vec_release(&l.latest);
+    if (!api_find_host(sv, s, x, &host)) return;
+    if (q.name) {
+        metric_answer(sv, s, x, host, &q);
         return;
     }
-    tare_status status = gather(s, &a, &err);
-    if (status == TARE_INVALID)
-        reply_problem(x, 422, "%s", err.text);
-    else if (status != TARE_OK)
-        steps_failed(sv, x, &err);
-    else if (!a.series.n)
-        reply_problem(x, 404, "this host has sent no such metric");
-    else
-        write_answer(x, &a);
-    asked_release(&a);
+    struct listing l = {.from_ms = q.since_ms, .to_ms = q.to_ms, .index = MAP_U64_INIT};
+    if (list_metrics(s, x, host, &l, &err) != TARE_OK) steps_failed(sv, x, &err);
+    map_u64_release(&l.index);
+    vec_release(&l.latest);
 }
 
 static const struct query_word metrics_query[] = {

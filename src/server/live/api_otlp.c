@@ -4,12 +4,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/mem.h"
 #include "core/wire.h"
 #include "server/live/api_metrics.h"
+#include "server/live/gunzip.h"
 #include "server/route.h"
 
 enum { ID_BYTES = 16 };
@@ -45,9 +47,31 @@ static void name_batches(struct exchange *x, struct export *e)
     }
 }
 
+/* From here on the body is as if it had come unpacked. False: answered. */
+static bool unpack(struct exchange *x)
+{
+    const char *coding = http_header(&x->head, "content-encoding");
+    struct buf plain = BUF_INIT;
+    tare_error err = TARE_ERROR_INIT;
+    if (!coding || strcasecmp(coding, "gzip") != 0) return true;
+    tare_status s = gunzip(&plain, x->body.data, x->body.len, x->route->body_max, &err);
+    if (s == TARE_OK) {
+        buf_release(&x->body);
+        x->body = plain;
+        return true;
+    }
+    buf_release(&plain);
+    if (s == TARE_NOMEM)
+        reply_problem(x, 503, "no memory");
+    else
+        reply_refused(x, s == TARE_INVALID ? 413 : 400, &err);
+    return false;
+}
+
 static void check_export(struct server *sv, struct store *s, struct exchange *x)
 {
     tare_error err = TARE_ERROR_INIT;
+    if (!unpack(x)) return;
     struct export *e = x->work = mem_new(1, sizeof *e);
     tare_status status = e ? TARE_OK : error_nomem(&err, "an export");
     (void)sv;
@@ -129,6 +153,7 @@ const struct steps otlp_post = {
     .forget = forget_export,
     .replies = "200",
     .takes = PROTOBUF,
+    .gzip = true,
     .example = "{\"resourceMetrics\":[{\"resource\":{\"attributes\":[{\"key\":\"host.name\",\"value\":"
                "{\"stringValue\":\"gpu7\"}}]},\"scopeMetrics\":[{\"metrics\":[{\"name\":\"app.queue\",\"gauge\":"
                "{\"dataPoints\":[{\"timeUnixNano\":\"1763200000000000000\",\"asDouble\":3.5}]}}]}]}]}",

@@ -4,22 +4,26 @@
 
 #include <stdlib.h>
 
-struct buckets_range buckets_range(int64_t from_ms, int64_t to_ms, size_t points)
+struct buckets_range buckets_range(int64_t from_ms, int64_t to_ms, size_t points, int64_t width_ms)
 {
+    from_ms -= from_ms % width_ms;
+    if (to_ms % width_ms) to_ms += width_ms - to_ms % width_ms;
     int64_t n = (int64_t)points, length = to_ms - from_ms;
     int64_t step = length / n + (length % n != 0);
-    return (struct buckets_range){from_ms, to_ms, step, (size_t)(length / step + (length % step != 0))};
+    if (step % width_ms) step += width_ms - step % width_ms;
+    size_t pieces = (size_t)(length / step + (length % step != 0));
+    return (struct buckets_range){from_ms, to_ms, step, pieces, from_ms, to_ms};
+}
+
+struct bucket *buckets_at(struct bucket *at, const struct buckets_range *r, int64_t at_ms)
+{
+    return at_ms >= r->first_ms && at_ms < r->end_ms ? &at[(at_ms - r->from_ms) / r->step_ms] : NULL;
 }
 
 static void put(struct bucket *out, const struct buckets_range *r, int64_t at_ms, double value, double weight)
 {
-    if (at_ms < r->from_ms || at_ms >= r->to_ms) return;
-    struct bucket *b = &out[(at_ms - r->from_ms) / r->step_ms];
-    if (!b->n || value < b->least) b->least = value;
-    if (!b->n || value > b->greatest) b->greatest = value;
-    b->sum += value * weight;
-    b->weight += weight;
-    b->n++;
+    struct bucket *b = buckets_at(out, r, at_ms);
+    if (b) bucket_merge(b, &(struct bucket){value, value, value * weight, weight, 1});
 }
 
 static int by_time(const void *a, const void *b)

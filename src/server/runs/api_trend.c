@@ -12,7 +12,7 @@
 #include "server/route.h"
 
 /* Judging 40 runs of a series takes some 2.4 ms, 100 runs 6 ms: an answer must not hold a reader long. */
-enum { LAST_DEFAULT = 100, SERIES_MOST = 500, WORSE_LAST = 40, WORSE_SERIES_MOST = 200 };
+enum { LAST_DEFAULT = 100, SERIES_MOST = 500, WORSE_LAST = 40, WORSE_SERIES_MOST = 200, WORSE_REACH = 300 };
 
 /* ---- the question ---- */
 
@@ -43,6 +43,7 @@ static tare_status read_ask(struct exchange *x, struct trend_ask *ask, tare_erro
     if (s == TARE_OK) s = exchange_query(x, "subject", &q->subject, err);
     if (s == TARE_OK) s = exchange_query(x, "case", &q->case_name, err);
     if (s == TARE_OK) s = exchange_query(x, "host", &q->host, err);
+    if (s == TARE_OK) s = exchange_query(x, "branch", &ask->branch, err);
     return s == TARE_OK ? exchange_query_number(x, "last", lasts, &ask->last, err) : s;
 }
 
@@ -88,6 +89,7 @@ static const struct query_word trend_query[] = {
     {"metric", "this number of its cases; latency.p50 where nothing is said"},
     {"case", "only this case"},
     {"host", "only the host with this fingerprint"},
+    {"branch", "only clean runs on this branch"},
     {"last", "of the newest so many runs: 1 to 2000, 100 where nothing is said"},
     {NULL, NULL}};
 
@@ -98,13 +100,15 @@ const struct steps trend_get = {.read = answer_trend, .query = trend_query, .rep
 struct worse {
     const struct trend_series *series;
     const struct trend_change *change;
+    struct interval ratio;
+    bool accepted; /* against the accepted run, and not against the level before */
 };
 
 /* The largest change first. */
 static int by_effect(const void *a, const void *b)
 {
-    double x = fabs(log(((const struct worse *)a)->change->ratio.value));
-    double y = fabs(log(((const struct worse *)b)->change->ratio.value));
+    double x = fabs(log(((const struct worse *)a)->ratio.value));
+    double y = fabs(log(((const struct worse *)b)->ratio.value));
     return (x < y) - (x > y);
 }
 
@@ -123,9 +127,10 @@ static void put_worse(struct json *j, const struct worse *w)
     json_kv_string(j, "commit", p->commit[0] ? p->commit : NULL);
     json_kv_string(j, "run_before", before->run);
     json_kv_string(j, "commit_before", before->commit[0] ? before->commit : NULL);
-    json_kv_double(j, "ratio", c->ratio.value);
-    json_kv_double(j, "ratio_lo", c->ratio.lo > 0 ? c->ratio.lo : NAN);
-    json_kv_double(j, "ratio_hi", c->ratio.hi);
+    json_kv_string(j, "baseline", w->accepted ? s->accepted.run : NULL);
+    json_kv_double(j, "ratio", w->ratio.value);
+    json_kv_double(j, "ratio_lo", w->ratio.lo > 0 ? w->ratio.lo : NAN);
+    json_kv_double(j, "ratio_hi", w->ratio.hi);
     json_kv_double(j, "p", c->p);
     json_object_end(j);
 }
@@ -134,15 +139,31 @@ struct worse_list {
     VEC(struct worse) at;
 };
 
+/* Against the accepted run where there is one: what it was accepted with is told no more, and what came since is told
+ * however long ago. */
+static tare_status find_accepted(const struct trend_series *of, struct worse_list *to, tare_error *err)
+{
+    if (!of->accepted.worse) return TARE_OK;
+    const struct trend_change *c = &of->found.changes.items[of->accepted.change];
+    return vec_push(&to->at, ((struct worse){of, c, of->accepted.ratio, true}), err);
+}
+
+static tare_status find_steps(const struct trend_series *of, struct worse_list *to, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    for (size_t k = 0; k < of->found.changes.n && s == TARE_OK; k++) {
+        const struct trend_change *c = &of->found.changes.items[k];
+        if (c->worse && c->recent) s = vec_push(&to->at, ((struct worse){of, c, c->ratio, false}), err);
+    }
+    return s;
+}
+
 static tare_status find_worse(const struct trend_answer *found, struct worse_list *to, tare_error *err)
 {
     tare_status s = TARE_OK;
-    for (size_t i = 0; i < found->series.n; i++) {
+    for (size_t i = 0; i < found->series.n && s == TARE_OK; i++) {
         const struct trend_series *of = &found->series.items[i];
-        for (size_t k = 0; k < of->found.changes.n && s == TARE_OK; k++) {
-            const struct trend_change *c = &of->found.changes.items[k];
-            if (c->worse && c->recent) s = vec_push(&to->at, ((struct worse){of, c}), err);
-        }
+        s = of->accepted.seen ? find_accepted(of, to, err) : find_steps(of, to, err);
     }
     if (s == TARE_OK && to->at.n) qsort(to->at.items, to->at.n, sizeof *to->at.items, by_effect);
     return s;
@@ -173,7 +194,7 @@ static void tell_worse(struct exchange *x, const struct trend_answer *found, con
 static void answer_worse(struct server *sv, struct store *s, struct exchange *x)
 {
     tare_error err = TARE_ERROR_INIT;
-    struct trend_ask ask = {.last = WORSE_LAST, .query.limit = WORSE_SERIES_MOST};
+    struct trend_ask ask = {.last = WORSE_LAST, .reach = WORSE_REACH, .query.limit = WORSE_SERIES_MOST};
     const struct number_range ids = {0, INT64_MAX};
     uint64_t after = 0;
     struct trend_answer found = {0};
@@ -199,6 +220,7 @@ static const struct query_word worse_query[] = {
     {"subject", "only of this subject"},
     {"case", "only this case"},
     {"host", "only the host with this fingerprint"},
+    {"branch", "only clean runs on this branch"},
     {"last", "of the newest so many runs: 1 to 2000, 40 where nothing is said"},
     {"after", "an id: of the series after that one; `next` of the answer before"},
     {NULL, NULL}};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * api_view.c - what pages show of a trace that was uploaded: its flame graph, its timeline, its samples. */
+ * api_view.c - what pages show of a trace that was uploaded: its flame graph, its timeline, its samples, or
+ * all of it at once. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -80,6 +81,11 @@ static void answer_timeline(struct server *sv, struct store *s, struct exchange 
     answer(sv, s, x, (struct view_wish){.kind = "timeline", .most = 1});
 }
 
+static void answer_page(struct server *sv, struct store *s, struct exchange *x)
+{
+    answer(sv, s, x, (struct view_wish){.kind = "page", .most = 1});
+}
+
 static const struct query_word profile_query[] = {{"most", "nodes at the most, 100000 if not said"},
                                                   {NULL, NULL}};
 static const struct query_word bars_query[] = {{"most", "bars at the most, 200000 if not said"},
@@ -91,3 +97,5 @@ const struct steps uploads_bars = {
     .now = upload_id_check, .read = answer_bars, .query = bars_query, .slow = true, .replies = "200,422"};
 const struct steps uploads_timeline = {
     .now = upload_id_check, .read = answer_timeline, .slow = true, .replies = "200,422"};
+const struct steps uploads_page = {
+    .now = upload_id_check, .read = answer_page, .slow = true, .replies = "200,422"};

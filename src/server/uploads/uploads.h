@@ -20,7 +20,7 @@ enum {
 };
 
 struct view_wish {
-    const char *kind; /* "profile", "bars", "timeline" */
+    const char *kind; /* "profile", "bars", "timeline", "page" */
     uint64_t most;    /* nodes, or bars */
     int trace;        /* a descriptor of it */
 };

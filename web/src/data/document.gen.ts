@@ -1063,6 +1063,8 @@ export interface Stability {
   steady?: boolean | null;
   /** Times that the kernel moved it to another processor. */
   migrations?: number | null;
+  /** Slices that began on another processor, chosen because it was idle; not in `migrations`. */
+  moves?: number | null;
 }
 
 export const STABILITY: Shape = {
@@ -1072,6 +1074,7 @@ export const STABILITY: Shape = {
   unstable: "flag",
   steady: "flag",
   migrations: "number",
+  moves: "number",
 };
 
 /** Runs that began by a schedule, whether or not those before had ended. */

@@ -12,6 +12,7 @@ const SERIES: Shape = {
   noise: "number",
   smallest_step: "number",
   creep: { ratio: "number" },
+  baseline: { run: "text", ratio: "number", ratio_lo: "number", ratio_hi: "number" },
   levels: [{ from: "number", to: "number", median: "number" }],
   changes: [{ at: "number", commit: "text", ratio: "number", ratio_lo: "number", ratio_hi: "number" }],
   points: [{ run: "text", created: "text", commit: "text", branch: "text", value: "number", lo: "number", hi: "number" }],
@@ -49,6 +50,8 @@ export interface HistorySeries {
   level: (number | null)[];
   changes: HistoryChange[];
   creep: number | null;
+  /** The accepted run among the points, and the level now against its level. */
+  baseline: (Omit<HistoryChange, "recent"> & { run: string }) | null;
 }
 
 export interface History {
@@ -67,6 +70,7 @@ interface RawSeries {
   noise?: number | null;
   smallest_step?: number | null;
   creep?: { worse?: boolean; ratio?: number | null };
+  baseline?: Omit<HistoryChange, "at"> & { run?: string | null };
   levels?: { from: number; to: number; median: number | null }[];
   changes?: HistoryChange[];
   points?: HistoryPoint[];
@@ -76,6 +80,12 @@ function levelAt(raw: RawSeries, n: number): (number | null)[] {
   const out = new Array<number | null>(n).fill(null);
   for (const l of raw.levels ?? []) out.fill(l.median ?? null, Math.max(0, l.from), Math.min(n, l.to));
   return out;
+}
+
+function baselineOf(raw: RawSeries, points: HistoryPoint[]): HistorySeries["baseline"] {
+  const run = raw.baseline?.run;
+  const at = run ? points.findIndex((p) => p.run === run) : -1;
+  return run && at >= 0 ? { ...raw.baseline, run, at } : null;
 }
 
 function seriesOf(raw: RawSeries): HistorySeries {
@@ -91,6 +101,7 @@ function seriesOf(raw: RawSeries): HistorySeries {
     level: levelAt(raw, points.length),
     changes,
     creep: raw.creep?.worse ? (raw.creep.ratio ?? null) : null,
+    baseline: baselineOf(raw, points),
   };
 }
 

@@ -28,7 +28,7 @@ export interface RunItem {
 
 /** Documents whose sections describe them further. */
 export interface OtherItem {
-  kind: "comparison" | "profile" | "history" | "timeline" | "bars";
+  kind: "comparison" | "profile" | "history" | "timeline" | "bars" | "memory";
   name?: string;
   document: JsonObject;
   /** Of a profile: the scopes of the same trace over time. */
@@ -46,7 +46,7 @@ export interface Page {
 }
 
 const SCHEMA = "tare.page/1";
-const KINDS = ["run", "comparison", "profile", "history", "timeline", "bars"];
+const KINDS = ["run", "comparison", "profile", "history", "timeline", "bars", "memory"];
 
 function isItem(x: unknown): x is Item {
   const item = x as Item | null;
@@ -80,7 +80,14 @@ function joinBars(items: Item[]): Item[] {
   });
 }
 
-/** The page of a text, or why it is none. Items of a kind this viewer does not know are left out. */
+/** The page of what was read, or why it is none. Items of a kind this viewer does not know are left out. */
+export function pageOf(data: unknown): Page | string {
+  const page = data as Page | null;
+  if (page?.schema !== SCHEMA || !Array.isArray(page.items)) return `The data of this page is not ${SCHEMA}.`;
+  const title = typeof page.title === "string" ? page.title : undefined;
+  return { ...page, title, items: joinBars(page.items.filter(isItem).map(readItem)) };
+}
+
 export function readPage(text: string): Page | string {
   let data: unknown;
   try {
@@ -89,8 +96,5 @@ export function readPage(text: string): Page | string {
     return `The data of this page is no JSON: ${(e as Error).message}`;
   }
   if (data === null) return "This page has no data in it yet: it is the empty viewer.";
-  const page = data as Page;
-  if (page.schema !== SCHEMA || !Array.isArray(page.items)) return `The data of this page is not ${SCHEMA}.`;
-  const title = typeof page.title === "string" ? page.title : undefined;
-  return { ...page, title, items: joinBars(page.items.filter(isItem).map(readItem)) };
+  return pageOf(data);
 }

@@ -14,7 +14,7 @@ const PLOTS_MAX = 24;
 const formatOf = (h: History, s: HistorySeries): Format =>
   s.anchor ? ratio : h.unit === "/s" ? (v) => `${number(v, 4)}/s` : h.unit === "ns" ? (v) => duration(v, 4) : ofUnit(h.unit);
 
-function changeText(c: HistoryChange): string {
+function changeText(c: Pick<HistoryChange, "ratio" | "ratio_lo" | "ratio_hi">): string {
   const by = isKnown(c.ratio) ? change(c.ratio) : "by an unknown ratio";
   const range =
     isKnown(c.ratio_lo) && isKnown(c.ratio_hi)
@@ -24,11 +24,19 @@ function changeText(c: HistoryChange): string {
 }
 
 function marksOf(s: HistorySeries): PlotMark[] {
-  return s.changes.map((c) => ({
+  const steps = s.changes.map((c): PlotMark => ({
     x: c.at - 0.5,
     label: `${isKnown(c.ratio) ? change(c.ratio) : "changed"}, ${c.worse ? "worse" : "better"}`,
     tone: c.worse ? "bad" : "good",
   }));
+  return s.baseline ? [...steps, { x: s.baseline.at, label: "baseline", tone: "accent" }] : steps;
+}
+
+function baselineText(s: HistorySeries): string {
+  const b = s.baseline;
+  if (!b) return "";
+  const since = b.ratio === 1 ? "no change of the level since" : `the level since: ${changeText(b)}${b.worse ? ", worse" : ""}`;
+  return ` The baseline is ${pointName(s.points[b.at]!)}: ${since}.`;
 }
 
 function limitText(s: HistorySeries): string {
@@ -43,7 +51,7 @@ function summaryOf(s: HistorySeries): string {
     ? `The level changed ${s.changes.length === 1 ? "once" : `${s.changes.length} times`}, last ${changeText(s.changes[s.changes.length - 1]!)}.`
     : "No change of the level.";
   const creep = isKnown(s.creep) ? ` The level is now ${change(s.creep)} from the best there was.` : "";
-  return `${n} ${told}${creep} ${limitText(s)}`;
+  return `${n} ${told}${creep}${baselineText(s)} ${limitText(s)}`;
 }
 
 /** Runs have no time between them: at most eight ticks, each at a run. */

@@ -19,6 +19,8 @@ export interface Regression {
   hostname?: string | null;
   run: string;
   run_before: string;
+  /** The accepted run it is judged against; null: the level before. */
+  baseline?: string | null;
   created_ms?: number;
   commit?: string | null;
   ratio?: number | null;
@@ -46,7 +48,7 @@ export function regressionsGrid(list: Regression[]): Grid {
       { title: "since (UTC)", text: true },
       { title: "commit", text: true },
       { title: "run", text: true },
-      { title: "run before", text: true },
+      { title: "against", text: true },
     ],
     rows: list.map((r) => [
       r.subject,
@@ -58,7 +60,7 @@ export function regressionsGrid(list: Regression[]): Grid {
       isKnown(r.created_ms) ? instant(new Date(r.created_ms).toISOString()).replace(" UTC", "") : null,
       r.commit?.slice(0, 10) ?? null,
       r.run,
-      r.run_before,
+      r.baseline ? `baseline ${r.baseline}` : r.run_before,
     ]),
   };
 }
@@ -121,7 +123,7 @@ function Worse(props: { of: Regressions }) {
   const { metric, series, regressions } = props.of;
   const looked = `${series} series of ${metric}`;
   if (!series) return <p class="empty">No run has {metric} yet.</p>;
-  if (!regressions.length) return <p class="empty">Nothing got worse within the newest 12 runs of {looked}.</p>;
+  if (!regressions.length) return <p class="empty">Nothing got worse than its baseline, or within the newest 12 runs without one, of {looked}.</p>;
   const grid = regressionsGrid(regressions);
   return (
     <>
@@ -130,8 +132,8 @@ function Worse(props: { of: Regressions }) {
         caption={`What got worse in ${metric}`}
         action={{
           column: 8,
-          title: (cells) => `Compare ${cells[8]} with the run before it`,
-          href: (cells) => linkTo("compare", { runs: `${cells[9]},${cells[8]}` }),
+          title: (cells) => `Compare ${cells[8]} with ${cells[9]}`,
+          href: (cells) => linkTo("compare", { runs: `${String(cells[9]).replace("baseline ", "")},${cells[8]}` }),
         }}
       />
       <ul class="notes">
@@ -143,7 +145,9 @@ function Worse(props: { of: Regressions }) {
           </li>
         ))}
       </ul>
-      <p class="note">Of {looked}; single outliers are no change.</p>
+      <p class="note">
+        Of {looked}; against the accepted baseline where there is one, else the level before. Single outliers are no change.
+      </p>
     </>
   );
 }

@@ -5,10 +5,12 @@ import { type Page, readItem, type RunDocument } from "../../data/page";
 import { Document } from "../../Shell";
 import { instant, shown } from "../../ui/format";
 import { readView, useView } from "../../ui/hash";
-import { useAnswer } from "../api";
-import type { PageRow } from "../pages";
+import { query, useAnswer } from "../api";
+import { Accept, mayAccept } from "../Baseline";
+import type { PageProps, PageRow } from "../pages";
 import { Loaded, To } from "../parts";
 import { idsOf } from "../runs";
+import { Traces } from "./trace";
 
 function Report(props: { document: RunDocument }) {
   const { document: d } = props;
@@ -21,7 +23,15 @@ function Report(props: { document: RunDocument }) {
   return <Document item={item} page={page} />;
 }
 
-function Run() {
+/** Accepts this run as what later ones of its subject are judged against, or says that it is that already. */
+function Judge(props: { id: string; subject: string }) {
+  const accepted = useAnswer<{ baselines: { run: string }[] }>(query("/api/v1/baselines", { subject: props.subject }));
+  if (!accepted.data) return null;
+  if (accepted.data.baselines.some((b) => b.run === props.id)) return <span>The baseline of its subject</span>;
+  return <Accept run={props.id} word="Accept as baseline" onDone={accepted.again} />;
+}
+
+function Run(props: PageProps) {
   const [text] = useView("id");
   const id = idsOf(text)[0];
   const run = useAnswer<RunDocument>(id ? `/api/v1/runs/${id}/view` : null);
@@ -43,7 +53,9 @@ function Run() {
             <a href={`/api/v1/runs/${id}`} download={`${id}.json`}>
               Document
             </a>
+            {d.subject?.name && mayAccept(props.session) && <Judge id={id} subject={d.subject.name} key={id} />}
           </p>
+          <Traces run={id} key={`t-${id}`} />
           <Report document={d} key={id} />
         </>
       )}

@@ -2,6 +2,7 @@
 // trend.tsx - a metric of a subject over its runs, judged by the server: levels, and where they changed.
 import { useMemo } from "preact/hooks";
 import type { Grid } from "../../data/grid";
+import { pointName, readHistory } from "../../data/history";
 import type { JsonObject, OtherItem, Page } from "../../data/page";
 import { history as section } from "../../sections/history";
 import { change, shown } from "../../ui/format";
@@ -9,7 +10,8 @@ import { useView } from "../../ui/hash";
 import { Pick } from "../../ui/Pick";
 import { Table } from "../../ui/Table";
 import { query, useAnswer } from "../api";
-import type { PageRow } from "../pages";
+import { Baseline } from "../Baseline";
+import type { PageProps, PageRow } from "../pages";
 import { Field, linkTo, Loaded, To } from "../parts";
 import { changesOf, namesOf, type SeriesList } from "../series";
 
@@ -45,6 +47,16 @@ function Changes(props: { document: JsonObject }) {
       />
     </section>
   );
+}
+
+const RUNS_OFFERED = 50;
+
+/** Runs of all series, the newest first. */
+function runsOf(document: JsonObject): { run: string; name: string }[] {
+  const points = readHistory(document).series.flatMap((s) => s.points);
+  const names = new Map(points.filter((p) => p.run).map((p) => [p.run!, pointName(p)]));
+  const runs = [...names].map(([run, name]) => ({ run, name: `${name}, ${run}` }));
+  return runs.sort((a, b) => (a.name < b.name ? 1 : -1)).slice(0, RUNS_OFFERED);
 }
 
 function Judged(props: { document: JsonObject; subject: string }) {
@@ -97,7 +109,7 @@ function Choices(props: { subject: string }) {
   );
 }
 
-function Trend() {
+function Trend(props: PageProps) {
   const [subject, setSubject] = useView("subject");
   const [metric] = useView("metric", "latency.p50");
   const [case_] = useView("case");
@@ -114,7 +126,14 @@ function Trend() {
       {subject ? (
         <>
           <Choices subject={subject} />
-          <Loaded of={trend}>{(d) => <Judged document={d} subject={subject} key={path ?? ""} />}</Loaded>
+          <Loaded of={trend}>
+            {(d) => (
+              <>
+                <Judged document={d} subject={subject} key={path ?? ""} />
+                <Baseline session={props.session} subject={subject} runs={runsOf(d)} onChange={trend.again} key={subject} />
+              </>
+            )}
+          </Loaded>
         </>
       ) : (
         <Loaded of={all}>{(list) => <Subjects list={list} />}</Loaded>

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ * stacks_report.c - see stacks_report.h. */
+#include "report/stacks/stacks_report.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "core/fmt.h"
+
+enum { ROWS_SHOWN = 30 };
+
+static const char *const times[] = {"wall", "cpu", "gil", "idle"};
+
+/* ---- how it was sampled ---- */
+
+static void say_rate(struct answer *a, const struct stacks_profile *p)
+{
+    const struct memory_record *r = &p->rate;
+    if (!r->kind) {
+        answer_null(a, "rate",
+                    "how it was sampled is not in the trace: whoever sampled was killed at once\n");
+        return;
+    }
+    double seconds = (double)r->RATE.wall / 1e9, got = seconds > 0 ? (double)r->RATE.rounds / seconds : NAN;
+    double samples = (double)r->RATE.samples, moved = samples > 0 ? (double)r->RATE.moved / samples : NAN;
+    double broken = samples > 0 ? (double)r->RATE.broken / samples : NAN;
+    double cost = r->RATE.wall ? (double)r->RATE.cost / (double)r->RATE.wall : NAN;
+    double each = samples > 0 ? (double)r->RATE.cost / samples : NAN;
+    answer_object(a, "rate");
+    answer_f64(a, "asked_hz", (double)r->RATE.hz / 1000, "rate       %s asked, ",
+               show_rate((double)r->RATE.hz / 1000, NULL).s);
+    answer_f64(a, "achieved_hz", got, "%s achieved", show_rate(got, NULL).s);
+    answer_uint(a, "late", r->RATE.late, "; rounds missed: %" PRIu64 "\n", r->RATE.late);
+    answer_uint(a, "stacks_read", r->RATE.samples, "read       %" PRIu64 " stacks; ", r->RATE.samples);
+    answer_f64(a, "moved_share", moved, "%s moved under the read and may be wrong, ", show_percent(moved).s);
+    answer_f64(a, "broken_share", broken, "%s broken\n", show_percent(broken).s);
+    answer_f64(a, "cost_share", cost, "cost       %s of a processor", show_percent(cost).s);
+    answer_f64(a, "ns_per_stack", each, ", %s a stack, none of it in the program\n", show_time(each).s);
+    answer_object_end(a);
+}
+
+static void say_waits(struct answer *a, const struct stacks_profile *p)
+{
+    static const char *const names[] = {
+#define X(name, text) text,
+        STACK_DOING_MAP(X)
+#undef X
+    };
+    answer_object_flat(a, "state_ns");
+    answer_say(a, "threads    ");
+    bool any = false;
+    for (unsigned i = 0; i < STACK_DOINGS; i++) {
+        if (!(p->waits_ns[i] > 0)) continue;
+        answer_f64(a, names[i], p->waits_ns[i], "%s%s %s", any ? ", " : "", names[i],
+                   show_percent(p->waits_ns[i] / p->wall_ns).s);
+        any = true;
+    }
+    answer_say(a, any ? " of their time\n" : "none was looked at twice\n");
+    answer_object_end(a);
+}
+
+/* ---- functions ---- */
+
+static void say_interval(struct answer *a, const char *key, struct interval i, const char *text)
+{
+    answer_object_flat(a, key);
+    answer_f64(a, "share", i.value, "%s", text);
+    answer_f64(a, "lo", i.lo, NULL);
+    answer_f64(a, "hi", i.hi, NULL);
+    answer_object_end(a);
+}
+
+static void put_share(struct buf *b, struct interval i)
+{
+    fmt_share(b, i.value);
+    buf_printf(b, " +/- %.1f", interval_half(i) * 100);
+}
+
+static void say_function(struct answer *a, const struct stacks_function *f)
+{
+    struct buf own = BUF_INIT, total = BUF_INIT;
+    put_share(&own, f->own);
+    put_share(&total, f->total);
+    answer_object(a, NULL);
+    say_interval(a, "own", f->own, own.data);
+    answer_f64(a, "own_ns", f->own_ns, NULL);
+    say_interval(a, "total", f->total, total.data);
+    answer_f64(a, "total_ns", f->total_ns, NULL);
+    answer_str(a, "name", f->name, "%s", f->name);
+    if (f->line) {
+        answer_str(a, "file", f->file, "%s:%" PRIu64, f->file, f->line);
+        answer_uint(a, "line", f->line, NULL);
+    } else {
+        answer_str(a, "file", f->file, "%s", f->file);
+        answer_null(a, "line", NULL);
+    }
+    answer_object_end(a);
+    buf_release(&own);
+    buf_release(&total);
+}
+
+void stacks_report(struct answer *a, const struct stacks_profile *p, const struct stacks_wish *wish)
+{
+    static const struct table_column columns[] = {
+        {"own", false}, {"total", false}, {"function", true}, {"file", true}};
+    answer_str(a, "schema", "tare.stacks/1", NULL);
+    answer_str(a, "time", times[wish->time], NULL);
+    answer_uint(a, "processes", p->processes, "%" PRIu64 " process%s, ", p->processes,
+                p->processes == 1 ? "" : "es");
+    answer_uint(a, "threads", p->threads, "%s, ", show_count((double)p->threads, "thread").s);
+    answer_f64(a, "wall_ns", p->wall_ns, "%s in all, ", show_time(p->wall_ns).s);
+    answer_f64(a, "cpu_ns", p->cpu_ns, "%s of it on processors\n", show_time(p->cpu_ns).s);
+    say_rate(a, p);
+    say_waits(a, p);
+    answer_f64(a, "sum_ns", p->sum_ns, "\n%s time: %s", times[wish->time], show_time(p->sum_ns).s);
+    answer_f64(a, "independent_samples", p->n_eff,
+               ", worth %.0f independent samples; native code is part of the "
+               "function that called it\n\n",
+               p->n_eff);
+    size_t shown = a->as_json || p->n < ROWS_SHOWN ? p->n : ROWS_SHOWN;
+    answer_table(a, "functions", columns, 4);
+    for (size_t i = 0; i < shown; i++) say_function(a, &p->functions[i]);
+    answer_table_end(a);
+    if (shown < p->n) answer_say(a, "\nand %zu more: --json has all of them\n", p->n - shown);
+}
+
+/* ---- for the page ---- */
+
+static void put_frames(struct json *j, const struct stacks_profile *p)
+{
+    json_key(j, "frames");
+    json_object_begin(j);
+    json_key(j, "name");
+    json_array_begin_flat(j);
+    for (size_t i = 0; i < p->n; i++) json_put_string(j, p->functions[i].name);
+    json_array_end(j);
+    json_key(j, "file");
+    json_array_begin_flat(j);
+    for (size_t i = 0; i < p->n; i++) json_put_string(j, p->functions[i].file);
+    json_array_end(j);
+    json_key(j, "line");
+    json_array_begin_flat(j);
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->functions[i].line)
+            json_put_uint(j, p->functions[i].line);
+        else
+            json_put_null(j);
+    }
+    json_array_end(j);
+    json_object_end(j);
+}
+
+static void put_column(struct json *j, const struct stacks_profile *p, const char *key)
+{
+    json_key(j, key);
+    json_array_begin_flat(j);
+    for (size_t i = 1; i < p->n_nodes; i++) {
+        const struct stacks_node *n = &p->nodes[i];
+        if (key[0] == 'p')
+            json_put_int(j, (int64_t)n->parent - 1);
+        else if (key[0] == 'f')
+            json_put_uint(j, n->function);
+        else
+            json_put_double(j, round(key[0] == 's' ? n->own_ns : n->total_ns));
+    }
+    json_array_end(j);
+}
+
+tare_status stacks_profile_json(struct buf *out, const struct stacks_profile *p, const char *name,
+                                tare_error *err)
+{
+    struct json j;
+    json_init(&j, out, JSON_STYLE_COMPACT);
+    json_object_begin(&j);
+    json_kv_string(&j, "schema", "tare.profile/1");
+    json_kv_string(&j, "name", name);
+    json_kv_string(&j, "unit", "ns");
+    json_key(&j, "notes");
+    json_array_begin(&j);
+    json_put_string(
+        &j,
+        "Sampled from outside: widths are estimates. Native code belongs to the function that called it.");
+    json_array_end(&j);
+    put_frames(&j, p);
+    json_key(&j, "nodes");
+    json_object_begin(&j);
+    static const char *const columns[] = {"parent", "frame", "self", "total"};
+    for (unsigned i = 0; i < 4; i++) put_column(&j, p, columns[i]);
+    json_object_end(&j);
+    json_object_end(&j);
+    return json_finish(&j, err);
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: MIT
+ * sampler.c - see sampler.h. A round looks at all threads of all processes; every tenth of a second who is there is
+ * looked up anew, every second what is told goes to the file. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+#include "probe/procfs.h"
+#include "sample/sampler.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+enum { PROCESSES_MOST = 256, OPEN_TRIES = 50 };
+
+struct sampled_thread {
+    pid_t tid;
+    int schedstat;             /* -1: not open */
+    uint64_t number;           /* in the trace */
+    uint64_t cpu_ns, delay_ns; /* at the last look */
+    uint64_t at_ns, stack, state;
+    uint64_t wall, cpu, delay; /* not written down yet */
+    uint64_t told_ns;
+    bool known, seen; /* looked at once; still there at the last lookup */
+};
+
+struct sampled_process {
+    pid_t pid;
+    bool python, ended;
+    unsigned tries;
+    struct py_process py;
+    struct py_threads py_threads;
+    struct stacks_writer *out;
+    VEC(struct sampled_thread) threads;
+    uint64_t n_codes, n_threads;
+};
+
+struct sampler {
+    const struct sampler_options *o;
+    struct sampler_totals t;
+    VEC(struct sampled_process *) processes;
+    struct py_stack stack;
+    struct thread_ids ids;
+    uint64_t looked_ns, flushed_ns;
+    tare_status lost;
+    tare_error why;
+};
+
+/* ---- processes ---- */
+
+static void forget_process(struct sampler *s, struct sampled_process *p)
+{
+    for (size_t i = 0; i < p->threads.n; i++) procfs_close(&p->threads.items[i].schedstat);
+    vec_release(&p->threads);
+    vec_release(&p->py_threads.items);
+    py_release(&p->py);
+    tare_error err = TARE_ERROR_INIT;
+    tare_status st = stacks_close(p->out, &err);
+    if (st != TARE_OK && s->lost == TARE_OK) {
+        s->lost = st;
+        s->why = err;
+    }
+    mem_free(p);
+}
+
+static void try_python(struct sampled_process *p, tare_error *err)
+{
+    p->tries++;
+    py_release(&p->py);
+    p->py = (struct py_process)PY_PROCESS_INIT;
+    p->python = py_open(&p->py, peek_process(p->pid), err) == TARE_OK;
+}
+
+static tare_status add_process(struct sampler *s, pid_t pid, bool must, tare_error *err)
+{
+    struct sampled_process *p = mem_new(1, sizeof *p);
+    if (!p) return error_nomem(err, "a process");
+    p->pid = pid;
+    p->py = (struct py_process)PY_PROCESS_INIT;
+    try_python(p, must ? err : NULL);
+    tare_status st = must && !p->python ? TARE_UNSUPPORTED : TARE_OK;
+    if (st != TARE_OK && err) st = (tare_status)err->status;
+    if (st == TARE_OK) st = stacks_open(&p->out, s->o->trace, pid, err);
+    if (st == TARE_OK) st = vec_push(&s->processes, p, err);
+    if (st == TARE_OK)
+        s->t.processes++;
+    else
+        forget_process(s, p);
+    return st;
+}
+
+static bool is_known(const struct sampler *s, pid_t pid)
+{
+    for (size_t i = 0; i < s->processes.n; i++)
+        if (s->processes.items[i]->pid == pid) return true;
+    return false;
+}
+
+/* Children of one thread, as the kernel lists them. */
+static void find_children(struct sampler *s, pid_t pid, pid_t tid)
+{
+    char text[4096], *rest = text;
+    int fd = procfs_open("", "/proc/%d/task/%d/children", (int)pid, (int)tid);
+    if (fd < 0) return;
+    ssize_t n = procfs_read(fd, text, sizeof text);
+    procfs_close(&fd);
+    for (long child; n > 0 && (child = strtol(rest, &rest, 10)) > 0;)
+        if (s->processes.n < PROCESSES_MOST && !is_known(s, (pid_t)child))
+            add_process(s, (pid_t)child, false, NULL);
+}
+
+/* ---- who is there ---- */
+
+static struct sampled_thread *thread_of(struct sampled_process *p, pid_t tid)
+{
+    for (size_t i = 0; i < p->threads.n; i++)
+        if (p->threads.items[i].tid == tid) return &p->threads.items[i];
+    return NULL;
+}
+
+static void tell_sample(struct sampled_process *p, struct sampled_thread *t);
+
+static void add_thread(struct sampler *s, struct sampled_process *p, pid_t tid)
+{
+    struct thread_look look;
+    struct sampled_thread t = {.tid = tid, .schedstat = -1, .seen = true};
+    if (!thread_look(&look, p->pid, tid)) return;
+    t.schedstat = procfs_open("", "/proc/%d/task/%d/schedstat", (int)p->pid, (int)tid);
+    t.number = ++p->n_threads;
+    if (vec_push(&p->threads, t, NULL) != TARE_OK) {
+        procfs_close(&t.schedstat);
+        return;
+    }
+    s->t.threads++;
+    struct memory_record r = {
+        .kind = MEMORY_THREAD, .text = look.name, .text_bytes = strlen(look.name), .v = {t.number, (uint64_t)tid}};
+    stacks_put(p->out, &r);
+}
+
+static void drop_threads(struct sampled_process *p)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < p->threads.n; i++) {
+        struct sampled_thread *t = &p->threads.items[i];
+        if (t->seen) {
+            p->threads.items[kept++] = *t;
+            continue;
+        }
+        tell_sample(p, t);
+        procfs_close(&t->schedstat);
+    }
+    p->threads.n = kept;
+}
+
+/* One that ended and was not waited for yet is still listed; its first thread may also end before others. */
+static bool has_ended(struct sampler *s, pid_t pid)
+{
+    struct thread_look look;
+    if (thread_ids_read(&s->ids, pid, NULL) != TARE_OK || s->ids.items.n == 0) return true;
+    return s->ids.items.n == 1 && (!thread_look(&look, pid, pid) || look.doing == STACK_ENDED);
+}
+
+static void look_up(struct sampler *s, struct sampled_process *p)
+{
+    p->ended = p->ended || has_ended(s, p->pid); /* its number may come to be another's */
+    if (p->ended) return;
+    for (size_t i = 0; i < p->threads.n; i++) p->threads.items[i].seen = false;
+    for (size_t i = 0; i < s->ids.items.n; i++) {
+        pid_t tid = s->ids.items.items[i];
+        struct sampled_thread *t = thread_of(p, tid);
+        if (t)
+            t->seen = true;
+        else
+            add_thread(s, p, tid);
+        find_children(s, p->pid, tid);
+    }
+    drop_threads(p);
+    if (!p->python && p->tries < OPEN_TRIES) try_python(p, NULL);
+    if (p->python && py_threads_read(&p->py, &p->py_threads, NULL) != TARE_OK) vec_clear(&p->py_threads.items);
+    p->py.generation++;
+}
+
+/* ---- what is told ---- */
+
+static uint64_t code_number(struct sampled_process *p, struct py_code *c)
+{
+    if (c->number) return c->number;
+    struct memory_record r = {.kind = MEMORY_CODE, .text = c->table, .text_bytes = c->table_bytes};
+    r.CODE.number = ++p->n_codes;
+    r.CODE.file = stacks_name(p->out, c->file);
+    r.CODE.name = stacks_name(p->out, c->name);
+    r.CODE.first_line = c->first_line;
+    r.CODE.version = p->py.at.version;
+    stacks_put(p->out, &r);
+    return c->number = p->n_codes;
+}
+
+static uint64_t stack_number(struct sampled_process *p, const struct py_stack *stack)
+{
+    uint64_t number = 0;
+    if (stack->doubt & (PY_CUT | PY_BROKEN))
+        number = stacks_frame(p->out, &(struct stacks_frame){0, MEMORY_CUT, MEMORY_CUT_DEPTH, 0});
+    for (size_t i = stack->frames.n; i-- > 0;) {
+        const struct py_frame *f = &stack->frames.items[i];
+        number = stacks_frame(p->out,
+                              &(struct stacks_frame){number, MEMORY_PYTHON, code_number(p, f->code), f->offset});
+    }
+    return number;
+}
+
+static void tell_sample(struct sampled_process *p, struct sampled_thread *t)
+{
+    if (!t->wall) return;
+    struct memory_record r = {.kind = MEMORY_SAMPLE, .text = ""};
+    r.SAMPLE.at = t->at_ns;
+    r.SAMPLE.thread = t->number;
+    r.SAMPLE.stack = t->stack;
+    r.SAMPLE.wall = t->wall;
+    r.SAMPLE.cpu = t->cpu;
+    r.SAMPLE.delay = t->delay;
+    r.SAMPLE.state = t->state;
+    stacks_put(p->out, &r);
+    t->wall = t->cpu = t->delay = 0;
+    t->told_ns = t->at_ns;
+}
+
+static void tell_rate(struct sampler *s)
+{
+    if (!s->processes.n) return;
+    struct memory_record r = {.kind = MEMORY_RATE, .text = ""};
+    r.RATE.at = clock_raw_ns();
+    r.RATE.hz = (uint64_t)(s->o->hz * 1000 + 0.5);
+    r.RATE.rounds = s->t.rounds;
+    r.RATE.samples = s->t.samples;
+    r.RATE.moved = s->t.moved;
+    r.RATE.broken = s->t.broken;
+    r.RATE.late = s->t.late;
+    r.RATE.cost = s->t.cost_ns;
+    r.RATE.wall = s->t.wall_ns;
+    stacks_put(s->processes.items[0]->out, &r);
+}
+
+/* ---- one look ---- */
+
+static struct py_thread *python_of(struct sampled_process *p, pid_t tid)
+{
+    for (size_t i = 0; p->python && i < p->py_threads.items.n; i++)
+        if (p->py_threads.items.items[i].tid == tid) return &p->py_threads.items.items[i];
+    return NULL;
+}
+
+static bool read_times(struct sampled_process *p, struct sampled_thread *t, uint64_t *cpu, uint64_t *delay)
+{
+    char text[128];
+    int own = t->schedstat;
+    if (own < 0) own = procfs_open("", "/proc/%d/task/%d/schedstat", (int)p->pid, (int)t->tid);
+    ssize_t n = own < 0 ? -1 : procfs_line(own, text, sizeof text);
+    if (own >= 0 && t->schedstat < 0) procfs_close(&own);
+    const char *rest = n > 0 ? procfs_number(text, cpu) : NULL;
+    return rest && procfs_number(rest, delay);
+}
+
+static void read_stack(struct sampler *s, struct sampled_process *p, struct sampled_thread *t, struct py_thread *py)
+{
+    t->stack = 0;
+    if (!py || !py_stack_read(&p->py, py, &s->stack)) return;
+    s->t.samples++;
+    if (s->stack.doubt & PY_MOVED) t->state |= STACK_MOVED;
+    if (s->stack.doubt & (PY_BROKEN | PY_OUTSIDE)) t->state |= STACK_BROKEN;
+    s->t.moved += (s->stack.doubt & PY_MOVED) != 0;
+    s->t.broken += (s->stack.doubt & (PY_BROKEN | PY_OUTSIDE)) != 0;
+    t->stack = stack_number(p, &s->stack);
+}
+
+/* Whoever had the processor for most of the time since the last look is taken to run; of others the kernel is asked. */
+static uint64_t doing_of(struct sampled_process *p, const struct sampled_thread *t, const struct py_thread *py,
+                         uint64_t wall)
+{
+    struct thread_look look;
+    if (t->cpu * 2 > wall) return STACK_RUNS;
+    if (!thread_look(&look, p->pid, t->tid)) return STACK_UNKNOWN;
+    return py && py_waits_for_gil(&p->py, py->interp, &look) ? STACK_WAITS_GIL : look.doing;
+}
+
+static void look_at_thread(struct sampler *s, struct sampled_process *p, struct sampled_thread *t, uint64_t now)
+{
+    uint64_t cpu = 0, delay = 0;
+    if (!read_times(p, t, &cpu, &delay)) return;
+    struct py_thread *py = python_of(p, t->tid);
+    uint64_t gil = py && py->holds_gil ? STACK_HOLDS_GIL : 0;
+    if (gil && py->collects) gil |= STACK_COLLECTS;
+    bool ran = !t->known || cpu != t->cpu_ns || delay != t->delay_ns;
+    ran = ran || (t->state & STACK_DOING_BITS) == STACK_RUNS;
+    uint64_t wall = t->known ? now - t->at_ns : 0;
+    bool changed = ran || gil != (t->state & (STACK_HOLDS_GIL | STACK_COLLECTS));
+    if (changed || now - t->told_ns > SECOND_NS) tell_sample(p, t);
+    t->wall += wall;
+    if (t->known) {
+        t->cpu += cpu - t->cpu_ns;
+        t->delay += delay - t->delay_ns;
+    }
+    if (ran) {
+        t->state = doing_of(p, t, py, wall) | gil;
+        read_stack(s, p, t, py);
+    }
+    t->known = true;
+    t->cpu_ns = cpu;
+    t->delay_ns = delay;
+    t->at_ns = now;
+}
+
+static void look_at_process(struct sampler *s, struct sampled_process *p)
+{
+    if (p->python) py_gil_read(&p->py, &p->py_threads);
+    for (size_t i = 0; i < p->threads.n; i++) look_at_thread(s, p, &p->threads.items[i], clock_raw_ns());
+}
+
+static void flush(struct sampler *s)
+{
+    tell_rate(s);
+    for (size_t i = 0; i < s->processes.n; i++) {
+        tare_error err = TARE_ERROR_INIT;
+        tare_status st = stacks_flush(s->processes.items[i]->out, &err);
+        if (st == TARE_OK || s->lost != TARE_OK) continue;
+        s->lost = st;
+        s->why = err;
+    }
+}
+
+static void one_round(struct sampler *s)
+{
+    uint64_t now = clock_raw_ns();
+    bool anew = now - s->looked_ns >= SECOND_NS / 10;
+    if (anew) s->looked_ns = now;
+    for (size_t i = 0; i < s->processes.n; i++) {
+        struct sampled_process *p = s->processes.items[i];
+        if (anew) look_up(s, p);
+        if (!p->ended) look_at_process(s, p);
+    }
+    s->t.rounds++;
+    size_t kept = 0;
+    for (size_t i = 0; i < s->processes.n; i++) {
+        struct sampled_process *p = s->processes.items[i];
+        if (p->ended && i > 0) /* the first has the rates: it is closed last */
+            forget_process(s, p);
+        else
+            s->processes.items[kept++] = p;
+    }
+    s->processes.n = kept;
+    if (now - s->flushed_ns < SECOND_NS) return;
+    s->flushed_ns = now;
+    flush(s);
+}
+
+/* ---- the schedule ---- */
+
+static void sleep_until(uint64_t due)
+{
+    uint64_t now = clock_raw_ns();
+    if (due <= now) return;
+    uint64_t ns = due - now;
+    struct timespec t = {(time_t)(ns / SECOND_NS), (long)(ns % SECOND_NS)};
+    nanosleep(&t, NULL);
+}
+
+static bool is_over(const struct sampler *s, uint64_t begun)
+{
+    bool ended = s->processes.n == 1 && s->processes.items[0]->ended;
+    return ended || s->o->stop() || (s->o->duration_ns && clock_raw_ns() - begun >= s->o->duration_ns);
+}
+
+static void rounds(struct sampler *s)
+{
+    uint64_t begun = clock_raw_ns(), due = begun;
+    double cost = 0;
+    while (!is_over(s, begun)) {
+        uint64_t before = clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+        one_round(s);
+        uint64_t used = clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - before, now = clock_raw_ns();
+        s->t.cost_ns += used;
+        s->t.wall_ns = now - begun;
+        cost = cost > 0 ? cost * 0.95 + (double)used * 0.05 : (double)used;
+        uint64_t step = (uint64_t)fmax(1e9 / s->o->hz, cost / s->o->budget);
+        due += step;
+        if (due < now) {
+            s->t.late += (now - due) / step + 1;
+            due = now + step / 2;
+        }
+        sleep_until(due);
+    }
+}
+
+tare_status sampler_run(const struct sampler_options *o, struct sampler_totals *out, tare_error *err)
+{
+    struct sampler s = {.o = o};
+    tare_status st = add_process(&s, o->pid, true, err);
+    if (st == TARE_OK) {
+        rounds(&s);
+        for (size_t i = 0; i < s.processes.n; i++)
+            for (size_t k = 0; k < s.processes.items[i]->threads.n; k++)
+                tell_sample(s.processes.items[i], &s.processes.items[i]->threads.items[k]);
+        flush(&s);
+    }
+    while (s.processes.n) forget_process(&s, vec_pop(&s.processes));
+    vec_release(&s.processes);
+    vec_release(&s.stack.frames);
+    vec_release(&s.ids.items);
+    *out = s.t;
+    if (st == TARE_OK && s.lost != TARE_OK) st = error_set(err, s.lost, "%s", s.why.text);
+    return st;
+}
