@@ -3,6 +3,7 @@
  * looked up anew, every second what is told goes to the file. */
 #include <errno.h>
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
+#include "core/rng.h"
 #include "probe/procfs.h"
 #include "sample/sampler.h"
 
@@ -18,7 +20,8 @@ enum { PROCESSES_MOST = 256, OPEN_TRIES = 50 };
 
 struct sampled_thread {
     pid_t tid;
-    int schedstat;             /* -1: not open */
+    int schedstat, status;     /* -1: not open */
+    bool shares;               /* it and we have one and the same processor: it never has it at a look */
     uint64_t number;           /* in the trace */
     uint64_t cpu_ns, delay_ns; /* at the last look */
     uint64_t at_ns, stack, state;
@@ -45,15 +48,23 @@ struct sampler {
     struct py_stack stack;
     struct thread_ids ids;
     uint64_t looked_ns, flushed_ns;
+    cpu_set_t cpus; /* that we may use */
+    bool displaced; /* a thread that wants to run was without a processor at this round's look */
     tare_status lost;
     tare_error why;
 };
 
 /* ---- processes ---- */
 
+static void close_thread(struct sampled_thread *t)
+{
+    procfs_close(&t->schedstat);
+    procfs_close(&t->status);
+}
+
 static void forget_process(struct sampler *s, struct sampled_process *p)
 {
-    for (size_t i = 0; i < p->threads.n; i++) procfs_close(&p->threads.items[i].schedstat);
+    for (size_t i = 0; i < p->threads.n; i++) close_thread(&p->threads.items[i]);
     vec_release(&p->threads);
     vec_release(&p->py_threads.items);
     py_release(&p->py);
@@ -123,15 +134,24 @@ static struct sampled_thread *thread_of(struct sampled_process *p, pid_t tid)
 
 static void tell_sample(struct sampled_process *p, struct sampled_thread *t);
 
+static bool has_our_only_cpu(const struct sampler *s, pid_t tid)
+{
+    cpu_set_t its, both;
+    if (sched_getaffinity(tid, sizeof its, &its) != 0) return false;
+    CPU_OR(&both, &s->cpus, &its);
+    return CPU_COUNT(&both) == 1;
+}
+
 static void add_thread(struct sampler *s, struct sampled_process *p, pid_t tid)
 {
     struct thread_look look;
-    struct sampled_thread t = {.tid = tid, .schedstat = -1, .seen = true};
+    struct sampled_thread t = {
+        .tid = tid, .schedstat = -1, .status = -1, .seen = true, .shares = has_our_only_cpu(s, tid)};
     if (!thread_look(&look, p->pid, tid)) return;
     t.schedstat = procfs_open("", "/proc/%d/task/%d/schedstat", (int)p->pid, (int)tid);
     t.number = ++p->n_threads;
     if (vec_push(&p->threads, t, NULL) != TARE_OK) {
-        procfs_close(&t.schedstat);
+        close_thread(&t);
         return;
     }
     s->t.threads++;
@@ -150,7 +170,7 @@ static void drop_threads(struct sampled_process *p)
             continue;
         }
         tell_sample(p, t);
-        procfs_close(&t->schedstat);
+        close_thread(t);
     }
     p->threads.n = kept;
 }
@@ -245,6 +265,12 @@ static void tell_rate(struct sampler *s)
 
 /* ---- one look ---- */
 
+/* As /proc/PID/task/TID/schedstat has them. */
+struct thread_times {
+    uint64_t cpu, delay; /* ns */
+    uint64_t turns;      /* how often it got a processor; 0: not told */
+};
+
 static struct py_thread *python_of(struct sampled_process *p, pid_t tid)
 {
     for (size_t i = 0; p->python && i < p->py_threads.items.n; i++)
@@ -252,15 +278,32 @@ static struct py_thread *python_of(struct sampled_process *p, pid_t tid)
     return NULL;
 }
 
-static bool read_times(struct sampled_process *p, struct sampled_thread *t, uint64_t *cpu, uint64_t *delay)
+static bool read_times(struct sampled_process *p, struct sampled_thread *t, struct thread_times *out)
 {
     char text[128];
     int own = t->schedstat;
     if (own < 0) own = procfs_open("", "/proc/%d/task/%d/schedstat", (int)p->pid, (int)t->tid);
     ssize_t n = own < 0 ? -1 : procfs_line(own, text, sizeof text);
     if (own >= 0 && t->schedstat < 0) procfs_close(&own);
-    const char *rest = n > 0 ? procfs_number(text, cpu) : NULL;
-    return rest && procfs_number(rest, delay);
+    const char *rest = n > 0 ? procfs_number(text, &out->cpu) : NULL;
+    rest = rest ? procfs_number(rest, &out->delay) : NULL;
+    if (rest && !procfs_number(rest, &out->turns)) out->turns = 0;
+    return rest;
+}
+
+/* A thread that is preempted stands where it was preempted, and that is no random place: a system call that finds its
+ * time slice used up is one. So a look at such a thread says nothing of where its processor time went. The kernel counts
+ * how often it got a processor and how often it left one: equal numbers, and it has none. */
+static uint64_t off_cpu(struct sampled_process *p, struct sampled_thread *t, uint64_t turns)
+{
+    char text[4096];
+    uint64_t gave = 0, lost = 0;
+    if (!turns || t->shares) return 0;
+    if (t->status < 0) t->status = procfs_open("", "/proc/%d/task/%d/status", (int)p->pid, (int)t->tid);
+    if (t->status < 0 || procfs_line(t->status, text, sizeof text) <= 0) return 0;
+    if (!procfs_field(text, "voluntary_ctxt_switches", &gave)) return 0;
+    if (!procfs_field(text, "nonvoluntary_ctxt_switches", &lost)) return 0;
+    return gave + lost >= turns ? STACK_OFF_CPU : 0;
 }
 
 static void read_stack(struct sampler *s, struct sampled_process *p, struct sampled_thread *t, struct py_thread *py)
@@ -287,28 +330,30 @@ static uint64_t doing_of(struct sampled_process *p, const struct sampled_thread 
 
 static void look_at_thread(struct sampler *s, struct sampled_process *p, struct sampled_thread *t, uint64_t now)
 {
-    uint64_t cpu = 0, delay = 0;
-    if (!read_times(p, t, &cpu, &delay)) return;
+    struct thread_times times;
+    if (!read_times(p, t, &times)) return;
     struct py_thread *py = python_of(p, t->tid);
     uint64_t gil = py && py->holds_gil ? STACK_HOLDS_GIL : 0;
     if (gil && py->collects) gil |= STACK_COLLECTS;
-    bool ran = !t->known || cpu != t->cpu_ns || delay != t->delay_ns;
+    bool ran = !t->known || times.cpu != t->cpu_ns || times.delay != t->delay_ns;
     ran = ran || (t->state & STACK_DOING_BITS) == STACK_RUNS;
     uint64_t wall = t->known ? now - t->at_ns : 0;
     bool changed = ran || gil != (t->state & (STACK_HOLDS_GIL | STACK_COLLECTS));
     if (changed || now - t->told_ns > SECOND_NS) tell_sample(p, t);
     t->wall += wall;
     if (t->known) {
-        t->cpu += cpu - t->cpu_ns;
-        t->delay += delay - t->delay_ns;
+        t->cpu += times.cpu - t->cpu_ns;
+        t->delay += times.delay - t->delay_ns;
     }
     if (ran) {
-        t->state = doing_of(p, t, py, wall) | gil;
+        uint64_t off = off_cpu(p, t, times.turns), doing = doing_of(p, t, py, wall);
+        t->state = doing | gil | off;
+        s->displaced = s->displaced || (off && doing == STACK_RUNS);
         read_stack(s, p, t, py);
     }
     t->known = true;
-    t->cpu_ns = cpu;
-    t->delay_ns = delay;
+    t->cpu_ns = times.cpu;
+    t->delay_ns = times.delay;
     t->at_ns = now;
 }
 
@@ -357,6 +402,18 @@ static void one_round(struct sampler *s)
 
 /* ---- the schedule ---- */
 
+/* The kernel wakes us where we slept. Where a thread of the program runs there, each of our looks waits until it is
+ * preempted, and never sees it run: then another processor is the better place. */
+static void step_aside(struct sampler *s)
+{
+    cpu_set_t others = s->cpus;
+    int here = sched_getcpu();
+    if (!s->displaced || here < 0) return;
+    s->displaced = false;
+    CPU_CLR((unsigned)here, &others);
+    if (CPU_COUNT(&others)) sched_setaffinity(0, sizeof others, &others);
+}
+
 static void sleep_until(uint64_t due)
 {
     uint64_t now = clock_raw_ns();
@@ -372,10 +429,14 @@ static bool is_over(const struct sampler *s, uint64_t begun)
     return ended || s->o->stop() || (s->o->duration_ns && clock_raw_ns() - begun >= s->o->duration_ns);
 }
 
+/* Each step has one look, at a random moment of it: looks at a fixed beat fall into step with the beat of the
+ * scheduler, and then meet a program always at the same point of its turn, mostly its end. */
 static void rounds(struct sampler *s)
 {
     uint64_t begun = clock_raw_ns(), due = begun;
     double cost = 0;
+    struct rng rng;
+    rng_seed(&rng, begun);
     while (!is_over(s, begun)) {
         uint64_t before = clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
         one_round(s);
@@ -385,17 +446,19 @@ static void rounds(struct sampler *s)
         cost = cost > 0 ? cost * 0.95 + (double)used * 0.05 : (double)used;
         uint64_t step = (uint64_t)fmax(1e9 / s->o->hz, cost / s->o->budget);
         due += step;
-        if (due < now) {
-            s->t.late += (now - due) / step + 1;
-            due = now + step / 2;
+        if (due + step < now) {
+            s->t.late += (now - due) / step;
+            due = now;
         }
-        sleep_until(due);
+        step_aside(s);
+        sleep_until(due + rng_below(&rng, step));
     }
 }
 
 tare_status sampler_run(const struct sampler_options *o, struct sampler_totals *out, tare_error *err)
 {
     struct sampler s = {.o = o};
+    if (sched_getaffinity(0, sizeof s.cpus, &s.cpus) != 0) CPU_ZERO(&s.cpus);
     tare_status st = add_process(&s, o->pid, true, err);
     if (st == TARE_OK) {
         rounds(&s);
@@ -404,6 +467,7 @@ tare_status sampler_run(const struct sampler_options *o, struct sampler_totals *
                 tell_sample(s.processes.items[i], &s.processes.items[i]->threads.items[k]);
         flush(&s);
     }
+    if (CPU_COUNT(&s.cpus)) sched_setaffinity(0, sizeof s.cpus, &s.cpus);
     while (s.processes.n) forget_process(&s, vec_pop(&s.processes));
     vec_release(&s.processes);
     vec_release(&s.stack.frames);

@@ -99,7 +99,8 @@ enum {
     STACK_HOLDS_GIL = 16,
     STACK_COLLECTS = 32,
     STACK_MOVED = 64,
-    STACK_BROKEN = 128
+    STACK_BROKEN = 128,
+    STACK_OFF_CPU = 256 /* had no processor at the look: ready, or waiting */
 };
 
 /* Of a PROCESS, beside enum tare_mode: it writes MEMORY chunks; it is looked at from outside, and MEMORY

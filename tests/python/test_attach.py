@@ -107,7 +107,8 @@ def test_where_every_thread_is(started, tare, version):
     for _ in range(20):  # threads that the machine has not let go to sleep yet are looked at again
         seen = json.loads(tare("attach", "--once", "--locals", "--json", p.pid).stdout)
         by_name = {in_script(t)[0][0]: t for t in seen["threads"] if in_script(t)}
-        if {by_name[n]["state"] for n in ("locker", "reader", "lines") if n in by_name} == {"lock", "I/O", "events" if version < (3, 11) else "sleep"}:
+        states = {by_name[n]["state"] for n in ("locker", "reader", "lines") if n in by_name}
+        if states == {"lock", "I/O", "events" if version < (3, 11) else "sleep"} and in_script(by_name["<module>"])[0][1] == 35:
             break
         time.sleep(0.2)
     assert seen["pid"] == p.pid and seen["python"]["version"].startswith("%d.%d" % version)
@@ -236,8 +237,8 @@ HALVES = """
 """
 
 
-@each_version
-def test_two_halves_of_equal_time(started, tare, tmp_path, version):
+def check_halves(started, tare, tmp_path, version):
+    """The two are not cut at a sample, so a little more than the interval is allowed."""
     p = started(HALVES, python=interpreters()[version])
     trace = tmp_path / "a.tare"
     tare("attach", "--duration", "3s", "--hz", "250", "--budget", "20", "-o", trace, p.pid)
@@ -246,13 +247,25 @@ def test_two_halves_of_equal_time(started, tare, tmp_path, version):
     by_name = {f["name"]: f for f in told["functions"]}
     for name in ("calls", "loop"):
         share = by_name[name]["total"]
-        slack = 3 * (share["hi"] - share["lo"]) + 0.05  # the two are not cut at a sample; a third of the checks ask for the clock
+        slack = share["hi"] - share["lo"] + 0.05
         assert abs(share["share"] - 0.5) <= slack, (name, share, told["rate"])
     assert by_name["main"]["total"]["share"] > 0.95 and by_name["leaf"]["own"]["share"] > 0
     assert by_name["work"]["own"]["share"] < 0.2
     assert told["rate"]["asked_hz"] == 250 and told["rate"]["stacks_read"] > 10 and told["rate"]["broken_share"] < 0.2
     lines = json.loads(tare("report", "--stacks", "--lines", "--json", trace).stdout)
     assert {f["line"] for f in lines["functions"] if f["name"] == "loop"} & {11, 12}
+
+
+@each_version
+def test_two_halves_of_equal_time(started, tare, tmp_path, version):
+    check_halves(started, tare, tmp_path, version)
+
+
+def test_two_halves_with_busy_neighbours(started, tare, tmp_path):
+    """A program that has to wait for a processor mostly stands in the system call at which it lost one: 70 % of the looks, 2 % of the time."""
+    for _ in range(4):
+        started("print('ready', flush=True)\nwhile True: pass")
+    check_halves(started, tare, tmp_path, max(interpreters()))
 
 
 def test_waiting_threads_and_children(started, tare, tmp_path):

@@ -43,15 +43,21 @@ FIXTURE void memory_text(struct memory_making *m, struct memory_record r, const 
     memory_put(m, &r);
 }
 
-/* A process that joins this trace; `every` as in START: 0 records every allocation. */
-FIXTURE void memory_join(struct memory_making *m, const char *trace, uint64_t every)
+/* A process that joins this trace with MODE_MEMORY or MODE_STACKS. */
+FIXTURE void memory_join_as(struct memory_making *m, const char *trace, unsigned mode)
 {
-    struct appender_options o = {.path = trace, .mode = MODE_MEMORY, .tsc = 0}; /* ticks are nanoseconds */
+    struct appender_options o = {.path = trace, .mode = mode, .tsc = 0}; /* ticks are nanoseconds */
     memset(m->seq, 0, sizeof m->seq);
     m->stacks = 0;
     MUST(appender_open(&m->to, &o, NULL) == TARE_OK);
     m->begun = clock_raw_ns();
     memory_slot(m, 0);
+}
+
+/* One whose memory is recorded; `every` as in START: 0 records every allocation. */
+FIXTURE void memory_join(struct memory_making *m, const char *trace, uint64_t every)
+{
+    memory_join_as(m, trace, MODE_MEMORY);
     memory_text(m, (struct memory_record){.kind = MEMORY_START, .v = {every, 64, 4096}}, "test");
 }
 

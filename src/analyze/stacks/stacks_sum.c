@@ -12,11 +12,18 @@
 #include "core/buf.h"
 #include "core/stats.h"
 
-enum { DEPTH_MOST = 20000 };
+enum { DEPTH_MOST = 20000, CARRIED_MOST = 64 };
 
 struct weight {
     uint64_t stack;
     double ns;
+};
+
+/* Processor time of a thread whose looks since then found it off the processor. */
+struct carried {
+    uint64_t thread, stack;
+    double ns;
+    unsigned looks;
 };
 
 struct function {
@@ -33,7 +40,9 @@ struct summing {
     struct memory_told told;
     struct map_u64 stack_at; /* stack -> place in weights */
     VEC(struct weight) weights;
-    struct map_u64 wanted; /* threads */
+    struct map_u64 wanted;     /* threads */
+    struct map_u64 carried_at; /* thread -> place in carried */
+    VEC(struct carried) carried;
     struct map_str function_at;
     VEC(struct function) functions;
     struct map_u64 node_at; /* parent << 32 | function -> node */
@@ -51,33 +60,59 @@ static double weight_of(const struct memory_record *r, enum stacks_time time)
 {
     double wall = (double)r->SAMPLE.wall, used = (double)r->SAMPLE.cpu + (double)r->SAMPLE.delay;
     switch (time) {
-    case STACKS_CPU: return (double)r->SAMPLE.cpu < wall ? (double)r->SAMPLE.cpu : wall;
+    case STACKS_CPU: return (double)r->SAMPLE.cpu;
     case STACKS_GIL: return r->SAMPLE.state & STACK_HOLDS_GIL ? wall : 0;
     case STACKS_IDLE: return used < wall ? wall - used : 0;
     default: return wall;
     }
 }
 
+static tare_status add_weight(struct summing *s, uint64_t stack, double ns)
+{
+    uint64_t *place;
+    if (!(ns > 0)) return TARE_OK;
+    s->out->sum_ns += ns;
+    s->squares += ns * ns;
+    tare_status st = map_u64_ref(&s->stack_at, stack, &place, s->err);
+    if (st == TARE_OK && !*place) {
+        st = vec_push(&s->weights, ((struct weight){stack, 0}), s->err);
+        *place = s->weights.n;
+    }
+    if (st == TARE_OK) s->weights.items[*place - 1].ns += ns;
+    return st;
+}
+
+/* Processor time belongs to where a thread is when it has a processor: where it lost one, or waits, is another question.
+ * So time seen by a look that found it off the processor waits for the next look that does not, though not for ever:
+ * such looks may never come. */
+static tare_status add_cpu(struct summing *s, const struct memory_record *r, double ns)
+{
+    uint64_t *place;
+    tare_status st = map_u64_ref(&s->carried_at, r->SAMPLE.thread, &place, s->err);
+    if (st == TARE_OK && !*place) {
+        st = vec_push(&s->carried, ((struct carried){.thread = r->SAMPLE.thread}), s->err);
+        *place = s->carried.n;
+    }
+    if (st != TARE_OK) return st;
+    struct carried *c = &s->carried.items[*place - 1];
+    c->ns += ns;
+    c->stack = r->SAMPLE.stack;
+    if (r->SAMPLE.state & STACK_OFF_CPU && (c->looks += ns > 0) < CARRIED_MOST) return TARE_OK;
+    ns = c->ns;
+    c->ns = c->looks = 0;
+    return add_weight(s, c->stack, ns);
+}
+
 static tare_status add_sample(struct summing *s, const struct memory_record *r)
 {
     double w = weight_of(r, s->wish->time);
-    uint64_t *place;
     if (s->wish->thread && !map_u64_find(&s->wanted, r->SAMPLE.thread)) return TARE_OK;
     s->out->noted++;
     s->out->wall_ns += (double)r->SAMPLE.wall;
     s->out->cpu_ns += (double)r->SAMPLE.cpu;
     unsigned doing = r->SAMPLE.state & STACK_DOING_BITS;
     if (doing < STACK_DOINGS) s->out->waits_ns[doing] += (double)r->SAMPLE.wall;
-    if (!(w > 0)) return TARE_OK;
-    s->out->sum_ns += w;
-    s->squares += w * w;
-    tare_status st = map_u64_ref(&s->stack_at, r->SAMPLE.stack, &place, s->err);
-    if (st == TARE_OK && !*place) {
-        st = vec_push(&s->weights, ((struct weight){r->SAMPLE.stack, 0}), s->err);
-        *place = s->weights.n;
-    }
-    if (st == TARE_OK) s->weights.items[*place - 1].ns += w;
-    return st;
+    return s->wish->time == STACKS_CPU ? add_cpu(s, r, w) : add_weight(s, r->SAMPLE.stack, w);
 }
 
 static tare_status add_thread(struct summing *s, const struct memory_record *r)
@@ -166,8 +201,10 @@ static void drop_process(struct summing *s)
     s->told = (struct memory_told){0};
     map_u64_release(&s->stack_at);
     map_u64_release(&s->wanted);
-    s->stack_at = s->wanted = (struct map_u64)MAP_U64_INIT;
+    map_u64_release(&s->carried_at);
+    s->stack_at = s->wanted = s->carried_at = (struct map_u64)MAP_U64_INIT;
     vec_clear(&s->weights);
+    vec_clear(&s->carried);
 }
 
 static tare_status end_process(struct summing *s)
@@ -176,6 +213,8 @@ static tare_status end_process(struct summing *s)
     tare_status st = TARE_OK;
     const struct memory_frame_named *frames = memory_told_frames(&s->told, &names);
     if (names.failed) st = error_nomem(s->err, "frames");
+    for (size_t i = 0; st == TARE_OK && i < s->carried.n; i++)
+        st = add_weight(s, s->carried.items[i].stack, s->carried.items[i].ns);
     for (size_t i = 0; st == TARE_OK && i < s->weights.n; i++)
         st = add_stack(s, memory_told_frame(&s->told, frames, s->weights.items[i].stack),
                        s->weights.items[i].ns);
@@ -257,6 +296,7 @@ tare_status stacks_sum(struct trace *t, const struct stacks_wish *wish, struct s
     if (st == TARE_OK) st = finish(&s);
     drop_process(&s);
     vec_release(&s.weights);
+    vec_release(&s.carried);
     map_str_release(&s.function_at);
     vec_release(&s.functions);
     map_u64_release(&s.node_at);
