@@ -156,18 +156,18 @@ def _timed(run: Callable[[], Any], sync: Callable[[], None]) -> int:
 
 def _least_cost(sync: Callable[[], None]) -> tuple[float, float]:
     """ns that the two hooks add to a call at least, and the part of it that lies inside the call's time: weighed on a module that does
-    nothing, with warm caches."""
+    nothing, with warm caches. The shortest of 15 each: others on the machine only add."""
     import torch
 
     nothing = torch.nn.Identity()
-    watch, added, inside = _Watch(sync), [], []
+    watch, bare, whole, inside = _Watch(sync), [], [], []
     for _ in range(15):
-        bare = _timed(lambda: [nothing(None) for _ in range(20)], sync)
+        bare.append(_timed(lambda: [nothing(None) for _ in range(20)], sync) / 20)
         rows = watch.run(lambda: [nothing(None) for _ in range(20)], {"x": nothing})
-        added.append((_whole(rows) - bare) / 20)
+        whole.append(_whole(rows) / 20)
         inside.append(rows["x"][0] / 20)
-    least = max(0.0, statistics.median(added))
-    return least, min(least, statistics.median(inside))
+    least = max(0.0, min(whole) - min(bare))
+    return least, min(least, min(inside))
 
 
 def _whole(rows: dict[str, list[int]]) -> int:
@@ -278,7 +278,7 @@ def group_row(modules: list[dict[str, Any]], total_ms: float) -> dict[str, Any]:
     summed = {key: sum(module[key] for module in modules) for key in SUMMED}
     return {
         **summed,
-        "share": summed["time_ms"] * (1 / total_ms) if total_ms else Unknown("the model takes no time"),
+        "share": summed["time_ms"] * (1 / total_ms) if total_ms else Unknown("the hooks' own cost is as large as what was measured"),
         "flops_complete": all(module["flops_complete"] for module in modules),
         "modules": modules,
     }
