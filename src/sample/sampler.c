@@ -292,8 +292,8 @@ static bool read_times(struct sampled_process *p, struct sampled_thread *t, stru
 }
 
 /* A thread that is preempted stands where it was preempted, and that is no random place: a system call that finds its
- * time slice used up is one. So a look at such a thread says nothing of where its processor time went. The kernel counts
- * how often it got a processor and how often it left one: equal numbers, and it has none. */
+ * time slice used up is one. So a look at such a thread says nothing of where its processor time went. The kernel
+ * counts how often it got a processor and how often it left one: equal numbers, and it has none. */
 static uint64_t off_cpu(struct sampled_process *p, struct sampled_thread *t, uint64_t turns)
 {
     char text[4096];

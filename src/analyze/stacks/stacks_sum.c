@@ -82,9 +82,9 @@ static tare_status add_weight(struct summing *s, uint64_t stack, double ns)
     return st;
 }
 
-/* Processor time belongs to where a thread is when it has a processor: where it lost one, or waits, is another question.
- * So time seen by a look that found it off the processor waits for the next look that does not, though not for ever:
- * such looks may never come. */
+/* Processor time belongs to where a thread is when it has a processor, not to where it lost one or waits. So time seen
+ * by a look that found it off the processor waits for the next look that does not; not for ever, such looks may never
+ * come. */
 static tare_status add_cpu(struct summing *s, const struct memory_record *r, double ns)
 {
     uint64_t *place;
