@@ -45,6 +45,9 @@ static uint64_t key_of(const struct py_layout *l, const uint8_t *copy)
 static void fill(struct py_process *p, struct py_code *c, const uint8_t *copy)
 {
     char table[TABLE_MOST];
+    uint32_t flags;
+    memcpy(&flags, copy + (p->at.frame_objects ? PY_FLAGS_OF_FRAME_OBJECTS : PY_FLAGS), sizeof flags);
+    c->generator = flags & PY_IS_GENERATOR;
     c->key = key_of(&p->at, copy);
     c->number = 0;
     c->name = text_at(p, peek_field(copy, (size_t)p->at.code_name));
@@ -64,7 +67,7 @@ static bool is_code(const struct py_process *p, uint64_t address, uint8_t *copy)
 
 struct py_code *py_code_at(struct py_process *p, uint64_t address)
 {
-    uint8_t copy[CODE_BYTES];
+    uint8_t copy[CODE_BYTES] = {0};
     uint64_t *place = map_u64_find(&p->code, address);
     struct py_code *c = place ? p->codes.items[*place - 1] : NULL;
     if (c && c->checked == p->generation) return c;

@@ -41,6 +41,8 @@ enum {
     PY_TUPLE_ITEMS = 24,
     PY_TYPE_NAME = 24
 };
+/* co_flags, an int; its bits of a generator, a coroutine, an asynchronous generator. */
+enum { PY_FLAGS_OF_FRAME_OBJECTS = 36, PY_FLAGS = 48, PY_IS_GENERATOR = 0x20 | 0x80 | 0x200 };
 enum { PY_OWNED_BY_C = 3 }; /* frame_owner: a frame that only marks where C called Python */
 
 enum { PY_OLDEST = 0x0309, PY_SELF_TOLD = 0x030d };

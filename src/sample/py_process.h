@@ -26,6 +26,7 @@ struct py_code {
     const char *table; /* of lines */
     size_t table_bytes;
     uint64_t bytecode, bytecode_bytes; /* there; 0 bytes: not known */
+    bool generator;                    /* or a coroutine: it has a caller only while it runs */
 };
 
 struct py_process {

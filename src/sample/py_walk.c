@@ -6,6 +6,7 @@
 #include "sample/py_process.h"
 #include "trace/memory.h"
 
+enum { TORN_TRIES = 8 };
 enum { FRAME_BYTES = 128, WINDOW = 4096, ABOVE = 512, STATE_HEAD = 384 };
 
 struct walk {
@@ -134,14 +135,13 @@ static void expect(const struct py_layout *l, struct py_thread *t, const uint8_t
     t->window = innermost + ABOVE > chunk + WINDOW ? innermost + ABOVE - WINDOW : chunk;
 }
 
-bool py_stack_read(struct py_process *p, struct py_thread *t, struct py_stack *out)
+/* Adds to what is there. */
+static bool read_once(struct py_process *p, struct py_thread *t, struct py_stack *out)
 {
     const struct py_layout *l = &p->at;
     struct walk w = {.p = p, .out = out};
     uint8_t before[STATE_HEAD], after[STATE_HEAD];
     uint64_t then = 0;
-    vec_clear(&out->frames);
-    out->doubt = 0;
     if ((l->thread_chunk > 0 ? l->thread_chunk : l->thread_ident) + 16 > STATE_HEAD) return false;
     uint64_t guessed = t->then;
     if (!read_all(&w, t, before, after, &then)) return false;
@@ -156,6 +156,39 @@ bool py_stack_read(struct py_process *p, struct py_thread *t, struct py_stack *o
     if (moved(l, before, after)) out->doubt |= PY_MOVED;
     expect(l, t, before, frame);
     walk_frames(&w, frame);
+    return true;
+}
+
+/* A generator's frame does not lie with the others, so it is read after them; when it has yielded meanwhile it has no
+ * caller any more, and the stack ends there. */
+static bool is_torn(const struct py_stack *s)
+{
+    return s->frames.n && !(s->doubt & (PY_BROKEN | PY_CUT)) && vec_last(&s->frames)->code->generator;
+}
+
+/* Frames from `n` on were read later: what of them called the generator before. If it is among them, those outside it;
+ * else all, for it went back to whoever called it. */
+static void join_torn(struct py_stack *s, size_t n)
+{
+    size_t from = n;
+    for (size_t i = n; i < s->frames.n; i++)
+        if (s->frames.items[i].at == s->frames.items[n - 1].at) from = i + 1;
+    memmove(&s->frames.items[n], &s->frames.items[from], (s->frames.n - from) * sizeof s->frames.items[0]);
+    s->frames.n -= from - n;
+    s->doubt |= PY_MOVED;
+}
+
+bool py_stack_read(struct py_process *p, struct py_thread *t, struct py_stack *out)
+{
+    vec_clear(&out->frames);
+    out->doubt = 0;
+    if (!read_once(p, t, out)) return false;
+    for (unsigned tries = 0; is_torn(out) && tries < TORN_TRIES; tries++) {
+        size_t n = out->frames.n;
+        if (!read_once(p, t, out)) break;
+        join_torn(out, n);
+    }
+    if (is_torn(out)) out->doubt |= PY_BROKEN;
     return true;
 }
 

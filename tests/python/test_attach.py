@@ -132,6 +132,7 @@ def test_where_every_thread_is(started, tare, version):
 def test_a_stopped_process_can_be_read(started, tare):
     p = started("import time\ndef stay():\n    print('ready', flush=True)\n    while True: time.sleep(0.001)\nstay()\n")
     os.kill(p.pid, signal.SIGSTOP)
+    os.waitpid(p.pid, os.WUNTRACED)  # it goes on until its next turn on a processor
     seen = json.loads(tare("attach", "--once", "--json", p.pid).stdout)
     assert seen["threads"][0]["state"] == "stopped" and seen["threads"][0]["frames"][0]["name"] == "stay"
     assert seen["threads"][0]["doubt"] is None
@@ -237,9 +238,9 @@ HALVES = """
 """
 
 
-def check_halves(started, tare, tmp_path, version):
+def check_halves(started, tare, tmp_path, version, program=HALVES):
     """The two are not cut at a sample, so a little more than the interval is allowed."""
-    p = started(HALVES, python=interpreters()[version])
+    p = started(program, python=interpreters()[version])
     trace = tmp_path / "a.tare"
     tare("attach", "--duration", "3s", "--hz", "250", "--budget", "20", "-o", trace, p.pid)
     assert p.poll() is None
@@ -259,6 +260,16 @@ def check_halves(started, tare, tmp_path, version):
 @each_version
 def test_two_halves_of_equal_time(started, tare, tmp_path, version):
     check_halves(started, tare, tmp_path, version)
+
+
+@each_version
+def test_a_generator_has_its_caller(started, tare, tmp_path, version):
+    """One that yields while it is read has none at that moment: a third of `calls` stood apart, below nobody."""
+    loop = "for i in range(n):\n            x = leaf(x)"
+    leaf = "def leaf(x):\n        return x + 1"
+    assert loop in HALVES and leaf in HALVES
+    program = HALVES.replace(loop, "for x in leaf(n):\n            pass").replace(leaf, "def leaf(n):\n        yield from range(n // 2)\n        for x in range(n // 2): yield x")
+    check_halves(started, tare, tmp_path, version, program)
 
 
 def test_two_halves_with_busy_neighbours(started, tare, tmp_path):
