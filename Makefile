@@ -41,6 +41,8 @@ FLAGS_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitiz
 ifeq ($(findstring clang,$(CC))$(filter release,$(FLAVOR)),)
 WARN_LESS := -Wno-format-truncation -Wno-int-in-bool-context -Wno-maybe-uninitialized
 endif
+# A cross compiler brings its own ld and objcopy: CC=aarch64-linux-gnu-gcc O=build/aarch64 lib
+CROSS := $(if $(filter %-gcc,$(CC)),$(CC:%gcc=%))
 ifndef FLAGS_$(FLAVOR)
 $(error FLAVOR=$(FLAVOR): choose release, debug, asan, tsan, cov or fuzz)
 endif
@@ -64,7 +66,7 @@ CLI_SRC   := $(wildcard src/*/*.c src/*/*/*.c)
 TEST_SRC  := $(wildcard tests/unit/test_*.c)
 # What needs more than libc to compile: everything else goes into the Python extension, as far as it is used there.
 THIRD_SRC := $(shell grep -lE '^.include <(jansson|zstd|yaml|zlib|curl/|openssl/|sqlite3)' $(CLI_SRC)) $(wildcard src/store/*.c)
-PURE_SRC  := $(filter-out $(THIRD_SRC) src/cli/% src/client/% src/http/% src/server/%,$(CLI_SRC))
+PURE_SRC  := $(filter-out $(THIRD_SRC) src/cli/% src/client/% src/http/% src/load/car% src/load/engine.c src/load/reply.c src/server/% src/subject/http_subject.c,$(CLI_SRC))
 FUZZ_SRC  := $(wildcard fuzz/fuzz_*.c)
 
 LIB_OBJ   := $(LIB_SRC:%.c=$(O)/obj/%.o)
@@ -93,7 +95,7 @@ REPLAYS   := $(FUZZ_SRC:fuzz/fuzz_%.c=$(O)/fuzz/replay_%)
 SHARED    := libtare.so.$(VERSION)
 
 # Unit tests that also run under ThreadSanitizer: what several threads touch.
-TSAN_TESTS := test_loop test_ring test_hist test_mem test_ulid test_scope test_session test_threads test_load test_harness test_roof
+TSAN_TESTS := test_loop test_ring test_extent test_hist test_mem test_ulid test_scope test_session test_threads test_load test_harness test_roof
 TSAN_BUILT := $(filter $(TSAN_TESTS:%=$(O)/tests/%),$(TESTS))
 
 PKGS      := jansson libzstd yaml-0.1 zlib libcrypto sqlite3
@@ -192,6 +194,7 @@ $(O)/obj/src/http/http_parse.o build/tidy/src/http/http_parse.ok: CPPFLAGS += $(
 COMMIT_OBJ := $(patsubst %.c,$(O)/obj/%.o,$(shell grep -l TARE_COMMIT $(CLI_SRC) /dev/null))
 $(COMMIT_OBJ): $(O)/obj/commit
 $(COMMIT_OBJ): COMMIT_FLAG = -DTARE_COMMIT='"$(COMMIT)"'
+$(O)/obj/src/cli/cmd_version.o: COMMIT_FLAG += -DTARE_FLAGS='"$(strip $(subst ",,$(filter-out -ffile-prefix-map=% -W% -w -L% -l%,$(ALL_CFLAGS) $(LDFLAGS))))"'
 $(O)/obj/src/probe/gpu_record.o: $(O)/obj/libdir
 $(O)/obj/src/probe/gpu_record.o: COMMIT_FLAG = -DTARE_LIBDIR='"$(LIBDIR_FROM_BIN)"'
 # The words of `python -m tare` and their help: the table of the package is the one list.
@@ -259,8 +262,8 @@ $(O)/libtare-agent.so: $(AGENT_OBJ) $(AGENT_USES) agent/exports.map
 # One partially linked object whose hidden symbols are local: only tare_* can collide with a user's names.
 $(O)/libtare.a: $(LIB_OBJ)
 	$(call say,AR,$@)
-	$(Q)ld -r $^ -o $(O)/obj/libtare.o
-	$(Q)objcopy --localize-hidden $(O)/obj/libtare.o
+	$(Q)$(CROSS)ld -r $^ -o $(O)/obj/libtare.o
+	$(Q)$(CROSS)objcopy --localize-hidden $(O)/obj/libtare.o
 	$(Q)rm -f $@ && ar rcs $@ $(O)/obj/libtare.o
 
 # ---- the Python package --------------------------------------------------------------------------
@@ -271,6 +274,7 @@ PY_ASK  := import sys, sysconfig as s; print(sys.implementation.cache_tag, s.get
 PY_SAID := $(if $(filter python python-%,$(MAKECMDGOALS)),$(shell $(PYTHON) -c '$(PY_ASK)'))
 PY_TAG  := $(word 1,$(PY_SAID))
 PY_TREE := $(O)/python/$(PY_TAG)/tare
+PY_RPATH = -Wl,-rpath,'$$ORIGIN/_lib'
 PY_SRC  := $(wildcard python/_tare/*.c)
 PY_OBJ  := $(PY_SRC:%.c=$(O)/obj/$(PY_TAG)/%.o)
 PY_EXT  := $(PY_TREE)/_tare$(word 2,$(PY_SAID))
@@ -286,10 +290,12 @@ $(O)/obj/$(PY_TAG)/%.o: %.c $(O)/obj/flags
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) -isystem $(word 3,$(PY_SAID)) $(ALL_CFLAGS) -Wno-write-strings $(PY_FLAGS) -include core/banned.h -MMD -MP -c $< -o $@
 
-$(O)/obj/pure.a: $(PURE_SRC:%.c=$(O)/obj/%.o)
+# Without the parts that record: they are libtare's, of which a process has one. (Not every linker would take them from there first.)
+PY_SHARED := $(patsubst %,src/trace/%.c,env scope session site thread)
+$(O)/obj/pure.a: $(patsubst %.c,$(O)/obj/%.o,$(filter-out $(PY_SHARED),$(PURE_SRC)))
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-# libtare comes first and stays shared: scopes of Python and of C libraries in one process go to one trace.
+# libtare stays shared: scopes of Python and of C libraries in one process go to one trace.
 $(PY_EXT): $(PY_OBJ) $(O)/obj/pure.a $(O)/libtare.so $(O)/libtare-gpu.so $(O)/libtare-agent.so
 	@mkdir -p $(PY_TREE)/_lib
 	$(call say,LINK,$@)
@@ -297,7 +303,7 @@ $(PY_EXT): $(PY_OBJ) $(O)/obj/pure.a $(O)/libtare.so $(O)/libtare-gpu.so $(O)/li
 	$(Q)cp --remove-destination $(O)/libtare-gpu.so $(PY_TREE)/_lib/libtare-gpu.so
 	$(Q)cp --remove-destination $(O)/libtare-agent.so $(PY_TREE)/_lib/libtare-agent.so
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared $(PY_OBJ) -L$(O) -ltare $(O)/obj/pure.a -lm -ldl -Wl,-z,now \
-		-Wl,--exclude-libs,ALL -Wl,-rpath,'$$ORIGIN/_lib' -o $@.new
+		-Wl,--version-script=python/exports.map $(PY_RPATH) -o $@.new
 	$(Q)mv -f $@.new $@
 
 $(PY_TREE)/page.html: $(O)/page.html
@@ -321,7 +327,7 @@ test: ## everything CI runs; S="unit cli" only these suites
 	@tools/run-tests $(if $(ONCE),--once) $(if $(SLOWEST),--slowest) $(S)
 
 test-all: ## the same and the slow ones: fuzzing, valgrind, clang
-	@tools/deps --quiet
+	@tools/deps --quiet all
 	@tools/run-tests --all $(if $(ONCE),--once) $(if $(SLOWEST),--slowest) $(S)
 
 soak: all ## hours: hundreds of kills, 100 rounds of tsan, 20 minutes of fuzzing a parser (SOAK_KILLS, SOAK_ROUNDS, SOAK_SECONDS, SOAK_BATCHES)
@@ -361,12 +367,19 @@ $(O)/tests/cuda-program: tests/fake_cupti/program.c
 	$(call say,LINK,$@)
 	$(Q)$(CC) -std=gnu11 $(WARN) -D_GNU_SOURCE $(FLAGS_$(FLAVOR)) -pthread $< -ldl -o $@
 
+# A server of known behaviour, to which tests of the load client hold their numbers.
+REF_SERVER := $(O)/tests/ref-server
+$(REF_SERVER): $(wildcard tests/http/*.c) tests/http/ref_server.h
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -std=gnu11 $(WARN) -D_GNU_SOURCE $(FLAGS_$(FLAVOR)) $(filter %.c,$^) -lm -o $@
+
 $(O)/helpers/%: $(O)/obj/tests/python/%.o $(INNER)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(PKG_LIBS) -lm -ldl -o $@
 
-tests: $(TESTS) $(FAKE_ORT) $(FAKE_NVML) $(FAKE_CUPTI)
+tests: $(TESTS) $(FAKE_ORT) $(FAKE_NVML) $(FAKE_CUPTI) $(REF_SERVER)
 tsan-tests: $(TSAN_BUILT)
 replays: $(REPLAYS)
 .PHONY: list-tests list-tsan-tests list-replays list-libraries
@@ -418,14 +431,20 @@ check-format:
 	@tools/format --check
 
 # ---- demo, bench ---------------------------------------------------------------------------------
+DEMO_JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 .PHONY: demo bench pictures
 generate: ## rewrite what is made from the lists of fields: schemas, types of the page, tables of docs/run-document.md
 	$(Q)tools/generate-documents
 
-demo: ## from nothing to a first report: installs, builds, weighs a model, traces a program
-	@tools/deps --quiet
-	@$(MAKE) --no-print-directory all
+demo: ## from nothing to a first report: installs what that needs, builds, weighs a model, traces a program
+	@tools/demo --announce $(O)
+	@tools/deps --quiet demo
+	@$(MAKE) --no-print-directory -j$(DEMO_JOBS) all
 	@tools/demo $(O)
+
+.PHONY: docs
+docs: ## the documentation as a static site, build/docs/index.html: plain pages with a search, no network
+	@python3 tools/site/build.py $(O)/docs
 
 pictures: ## the pictures of README, anew, of what `make demo` measured (node, chromium)
 	@$(O)/tare report $(O)/demo/transformer.tare --html $(O)/demo/transformer.html
@@ -454,9 +473,20 @@ BINS := $(DESTDIR)$(PREFIX)/bin
 LIBS := $(DESTDIR)$(LIBDIR)
 INCS := $(DESTDIR)$(PREFIX)/include/tare
 UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
-.PHONY: install uninstall clean help
-install: all ## install under PREFIX (default /usr/local), staged in DESTDIR
-	install -d $(BINS) $(LIBS)/pkgconfig $(INCS) $(UNITS)
+MANS  := $(DESTDIR)$(PREFIX)/share/man/man1
+CMAKE := $(LIBS)/cmake/tare
+COMPLETIONS := bash:bash-completion/completions/tare zsh:zsh/site-functions/_tare fish:fish/vendor_completions.d/tare.fish
+MAN_PAGES := tare.1 $(patsubst docs/cli/%.md,%.1,$(wildcard docs/cli/tare-*.md))
+FILL  := sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@ABI@|$(ABI)|' \
+         -e 's|@ROOT_FROM_CMAKE@|$(shell realpath -m -s --relative-to=$(LIBDIR)/cmake/tare $(PREFIX))|'
+.PHONY: man install uninstall clean help
+man: $(O)/man/tare.1 ## make the man pages, build/man, of docs/cli
+$(O)/man/tare.1: tools/man include/tare/tare.h $(wildcard docs/cli/tare-*.md)
+	$(call say,MAN,$(@D))
+	$(Q)rm -rf $(@D) && tools/man '$(VERSION)' $(@D)
+
+install: all man ## install under PREFIX (default /usr/local), staged in DESTDIR
+	install -d $(BINS) $(LIBS)/pkgconfig $(INCS) $(UNITS) $(MANS) $(CMAKE)
 	install -m 755 $(O)/tare $(BINS)/tare
 	install -m 644 $(O)/libtare.a $(LIBS)/libtare.a
 	install -m 755 $(O)/$(SHARED) $(LIBS)/$(SHARED)
@@ -465,16 +495,31 @@ install: all ## install under PREFIX (default /usr/local), staged in DESTDIR
 	ln -sf $(SHARED) $(LIBS)/libtare.so.$(ABI)
 	ln -sf libtare.so.$(ABI) $(LIBS)/libtare.so
 	install -m 644 include/tare/tare.h include/tare/inline.h $(INCS)
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' tare.pc.in >$(LIBS)/pkgconfig/tare.pc
-	sed -e 's|@PREFIX@|$(PREFIX)|' packaging/tare-serve.service.in >$(UNITS)/tare-serve.service
+	$(FILL) tare.pc.in >$(LIBS)/pkgconfig/tare.pc
+	$(FILL) packaging/cmake/tare-config.cmake.in >$(CMAKE)/tare-config.cmake
+	$(FILL) packaging/cmake/tare-config-version.cmake.in >$(CMAKE)/tare-config-version.cmake
+	$(FILL) packaging/tare-serve.service.in >$(UNITS)/tare-serve.service
 	install -m 644 packaging/tare-serve.socket $(UNITS)
-	chmod 644 $(LIBS)/pkgconfig/tare.pc $(UNITS)/tare-serve.service
+	install -m 644 $(MAN_PAGES:%=$(O)/man/%) $(MANS)
+	for c in $(COMPLETIONS); do to=$(DESTDIR)$(PREFIX)/share/$${c#*:}; install -d "$${to%/*}" && \
+		$(O)/tare completion "$${c%%:*}" >"$$to" && chmod 644 "$$to" || exit 1; done
+	chmod 644 $(LIBS)/pkgconfig/tare.pc $(UNITS)/tare-serve.service $(CMAKE)/*.cmake
 	$(if $(DESTDIR),,-ldconfig 2>/dev/null || true)
+
+.PHONY: dist deb
+dist: ## portable wheels, the source package and Debian packages, into dist/; the same commit gives the same bytes
+	@packaging/dist
+	@if command -v dpkg-shlibdeps >/dev/null; then packaging/deb/build; else echo 'dist: no Debian packages: no dpkg-dev here' >&2; fi
+
+deb: ## only the Debian packages, for this Debian and its python3
+	@packaging/deb/build
 
 uninstall: ## remove what install put there
 	rm -f $(BINS)/tare $(LIBS)/libtare.a $(LIBS)/$(SHARED) $(LIBS)/libtare-gpu.so $(LIBS)/libtare-agent.so $(LIBS)/libtare.so.$(ABI) $(LIBS)/libtare.so
 	rm -f $(LIBS)/pkgconfig/tare.pc $(INCS)/tare.h $(INCS)/inline.h $(UNITS)/tare-serve.service $(UNITS)/tare-serve.socket
-	-rmdir $(INCS) 2>/dev/null || true
+	rm -f $(CMAKE)/tare-config.cmake $(CMAKE)/tare-config-version.cmake $(MAN_PAGES:%=$(MANS)/%)
+	rm -f $(foreach c,$(COMPLETIONS),$(DESTDIR)$(PREFIX)/share/$(lastword $(subst :, ,$(c))))
+	-rmdir $(INCS) $(CMAKE) 2>/dev/null || true
 
 clean: ## remove build/
 	rm -rf build

@@ -30,6 +30,7 @@ enum {
     FRAMES_MOST = 128,     /* of a stack, native and Python together */
     SET_BUCKETS = 1 << 16, /* of what is sampled and not yet freed */
     SET_WAYS = 4,
+    FILTER_PLACES = 1 << 16,
     KNOWN = 1 << 18, /* places for stacks, code, names */
     KNOWN_MOST = KNOWN / 4 * 3,
     MODULES = 2048,
@@ -38,6 +39,20 @@ enum {
 
 /* ---- what is known ---- */
 
+struct frame {
+    uint64_t kind, where, at;
+    uint64_t key; /* of Python code: tells it from another at the same address */
+};
+
+/* The stack that was numbered before: the next one is the same but for its innermost frames. */
+struct last_stack {
+    uint32_t n, cut, number;         /* number 0: not known */
+    uint32_t n_python;               /* these, the outermost, are of Python; 0: or not all of them are here */
+    const void *python[FRAMES_MOST]; /* where the interpreter has them */
+    struct frame frames[FRAMES_MOST]; /* outermost first */
+    uint64_t keys[FRAMES_MOST];       /* of a frame and all around it */
+};
+
 struct slot {
     uint32_t lock; /* 1: somebody writes */
     uint32_t by;   /* thread of the last record */
@@ -45,6 +60,8 @@ struct slot {
     struct memory_state state;
     struct enc enc;
     struct extent *extent;
+    uintptr_t page; /* that slots_stalled() was asked of last */
+    struct last_stack last;
 };
 
 /* A number by what it stands for, as a hash of 64 bits: two that are equal by chance would be taken for one, which of
@@ -73,6 +90,7 @@ struct agent {
     uint32_t generation; /* of modules */
     uint32_t n_known, codes, names;
     uint32_t full; /* the archive takes no more, or the live file is gone: what is there is kept */
+    uint32_t pid;
     uint64_t uid;
     uint64_t lost_records, lost_stacks, lost_samples, told_lost;
     uint64_t next_pair, next_heap; /* ticks */
@@ -84,15 +102,15 @@ struct agent {
     struct slot slots[SLOTS];
     struct module modules[MODULES];
     struct row rows[ROWS];
-    uint8_t filter[SET_BUCKETS];
+    uint8_t filter[FILTER_PLACES];
     uint64_t set[SET_BUCKETS][SET_WAYS];
     struct known known[KNOWN];
 };
 extern struct agent *agent; /* NULL: not set up */
 
-/* How often each place of the set is in use; all 255 when every free is told. In the block, or zeros. */
+/* How many sampled blocks are in each part of memory; all 255 when every free is told. In the block, or zeros. */
 extern uint8_t *set_filter;
-extern uint8_t no_filter[SET_BUCKETS];
+extern uint8_t no_filter[FILTER_PLACES];
 
 struct settings { /* as they were when the program started */
     char trace[4096];
@@ -127,6 +145,19 @@ static inline unsigned set_place(uint64_t address)
     return (unsigned)((address >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 48);
 }
 
+/* Neighbours in memory are neighbours in the filter: every free looks there, and must not drive the program's own data
+ * out of the processor's cache. */
+static inline unsigned filter_place(uint64_t address)
+{
+    return (unsigned)(address >> 9 ^ address >> 25) % FILTER_PLACES;
+}
+
+static inline bool filter_may_know(const void *p)
+{
+    const uint8_t *f = &set_filter[filter_place((uint64_t)(uintptr_t)p)];
+    return __builtin_expect(__atomic_load_n(f, __ATOMIC_RELAXED), 0);
+}
+
 static inline uint64_t agent_ticks(void)
 {
     return settings.clock.tsc ? clock_tsc() : clock_raw_ns();
@@ -145,8 +176,8 @@ bool slot_put(struct slot *s, const struct memory_record *r); /* false: lost, an
 void slot_text(struct slot *s, struct memory_record r, const char *text);
 void slots_close(void);
 bool archive_put(enum chunk_type type, uint64_t process, const void *payload, size_t bytes);
-void slots_note_time(struct slot *s,
-                     uint64_t ticks); /* a clock pair, if the last one is old; how long the record took */
+bool slots_time(struct slot *s, uint64_t ticks); /* now and then a clock pair; false: recording has ended */
+void slots_stalled(struct slot *s, uint64_t ticks); /* did the disk hold up a record of then? */
 
 /* ---- sample.c ---- */
 bool sample_due(struct self *me, uint64_t size);
@@ -155,18 +186,16 @@ bool sample_forget(uint64_t address); /* true: it was kept */
 double sample_gap(struct rng *r, double mean);
 
 /* ---- stacks.c ---- */
-struct frame {
-    uint64_t kind, where, at;
-    uint64_t key; /* of Python code: tells it from another at the same address */
-};
 struct stack {
     uint32_t n;
     uint32_t cut;                     /* enum memory_cut; 0: whole */
+    const void *innermost;            /* of Python; NULL: none */
     struct frame frames[FRAMES_MOST]; /* innermost first */
+    const void *python[FRAMES_MOST];  /* of frames of Python: where the interpreter has them */
 };
-/* fp: the frame of the hook, [0] the caller's rbp, [1] where it returns to. */
+/* Native frames only. fp: the frame of the hook, [0] the caller's rbp, [1] where it returns to. */
 void stack_walk(struct stack *out, void *const *fp);
-uint64_t stack_number(struct slot *s, const struct stack *stack); /* tells what is new of it */
+uint64_t stack_number(struct slot *s, struct stack *stack); /* with Python's; tells what is new of it */
 uint32_t known_number(uint64_t key,
                       bool *fresh); /* 0: no room, or on its way; fresh: known_tell() must follow */
 void known_tell(uint64_t key, uint32_t number);
@@ -180,9 +209,11 @@ struct cursor {
 bool unwind_step(struct cursor *c); /* false: the end, or no way on */
 
 /* ---- python.c ---- */
-void python_find(void); /* at the start */
-bool python_has_frames(void);
-bool python_walk(struct stack *out);                         /* false: not all of them fit */
+void python_find(void);              /* at the start */
+const void *python_innermost(void);  /* the innermost frame of this thread; NULL: there is none */
+bool python_walk(struct stack *out); /* false: not all of them fit */
+/* Are the frames those of `last`, but for where the innermost one is? That is *at. */
+bool python_same(const struct last_stack *last, const void *innermost, uint64_t *at);
 bool python_is_interpreter(uint64_t address);                /* code of the interpreter itself */
 uint32_t python_code(struct slot *s, const struct frame *f); /* its number */
 void python_hook(void);   /* take part in Python's allocator, once, if that is safe now */

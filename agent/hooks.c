@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
@@ -55,6 +56,7 @@ extern void __libc_free(void *) __attribute__((weak));
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmissing-attributes"
 #endif
+void *reallocarray(void *p, size_t n, size_t size); /* which a glibc before 2.26 does not declare */
 #define OURS(name) extern __typeof__(name) hook_##name __attribute__((alias(#name), visibility("hidden")))
 OURS(malloc);
 OURS(calloc);
@@ -208,20 +210,31 @@ static void note_heap(struct slot *s, uint64_t now)
 }
 
 /* ALLOC or MAP, with the stack of the hook's caller. */
-static void put_stacked(struct memory_record r, size_t stack_field, void *const *fp)
+static void put_stacked(struct memory_record *r, void *const *fp)
 {
     struct stack stack;
     stack_walk(&stack, fp);
     struct slot *s = slot_take();
     if (!s) return;
-    r.text = "";
-    r.v[stack_field] = stack_number(s, &stack);
-    r.v[0] = agent_ticks();
-    slot_put(s, &r);
-    if (r.kind == MEMORY_ALLOC)
-        note_heap(s, r.v[0]); /* asks malloc: not where a signal handler may jump out of mmap */
-    slots_note_time(s, r.v[0]);
+    r->v[0] = agent_ticks();
+    if (slots_time(s, r->v[0])) {
+        r->v[3] = stack_number(s, &stack); /* of ALLOC and MAP */
+        slot_put(s, r);
+        if (r->kind == MEMORY_ALLOC)
+            note_heap(s, r->v[0]); /* asks malloc: not where a signal handler may jump out of mmap */
+        slots_stalled(s, r->v[0]);
+    }
     slot_give(s);
+}
+
+static void put_alloc(void *p, size_t size, void *const *fp)
+{
+    struct memory_record r;
+    r.kind = MEMORY_ALLOC;
+    r.text = "";
+    r.v[1] = (uint64_t)(uintptr_t)p;
+    r.v[2] = size;
+    put_stacked(&r, fp);
 }
 
 void note_alloc(void *p, size_t size, void *const *fp)
@@ -235,8 +248,7 @@ void note_alloc(void *p, size_t size, void *const *fp)
     if (!agent_ready())
         me->left = settings.on && agent && agent->state == AGENT_JOINING ? 0 : INT64_C(1) << 40;
     else if (sample_due(me, size) && (!settings.every || sample_keep((uint64_t)(uintptr_t)p)))
-        put_stacked((struct memory_record){.kind = MEMORY_ALLOC, .v = {0, (uint64_t)(uintptr_t)p, size, 0}},
-                    3, fp);
+        put_alloc(p, size, fp);
     if (agent && agent->state == AGENT_ON) python_hook();
     leave(me);
     errno = saved;
@@ -244,8 +256,12 @@ void note_alloc(void *p, size_t size, void *const *fp)
 
 static void put_free(struct slot *s, void *p, uint64_t at)
 {
-    struct memory_record r = {.kind = MEMORY_FREE, .text = "", .v = {at, (uint64_t)(uintptr_t)p}};
-    if (s) slot_put(s, &r);
+    struct memory_record r;
+    r.kind = MEMORY_FREE;
+    r.text = "";
+    r.v[0] = at;
+    r.v[1] = (uint64_t)(uintptr_t)p;
+    if (s && slots_time(s, at)) slot_put(s, &r);
 }
 
 void note_free(void *p)
@@ -261,12 +277,6 @@ void note_free(void *p)
     }
     leave(me);
     errno = saved;
-}
-
-static inline bool may_be_known(const void *p)
-{
-    return __builtin_expect(__atomic_load_n(&set_filter[set_place((uint64_t)(uintptr_t)p)], __ATOMIC_RELAXED),
-                            0);
 }
 
 /* The old block is told as freed only if it was, and at the time before: the slot is kept meanwhile, so that its
@@ -319,13 +329,13 @@ EXPORT void *calloc(size_t n, size_t size)
 
 EXPORT void free(void *p)
 {
-    if (may_be_known(p) && !self.within) note_free(p);
+    if (filter_may_know(p) && !self.within) note_free(p);
     real.free(p);
 }
 
 EXPORT void *realloc(void *p, size_t size)
 {
-    if (p && may_be_known(p)) return slow_realloc(p, size, HERE);
+    if (p && filter_may_know(p)) return slow_realloc(p, size, HERE);
     void *q = real.realloc(p, size);
     COUNTED(q, size);
     return q;
@@ -338,7 +348,7 @@ EXPORT void *reallocarray(void *p, size_t n, size_t size)
         errno = ENOMEM;
         return NULL;
     }
-    if (p && may_be_known(p)) return slow_realloc(p, bytes, HERE);
+    if (p && filter_may_know(p)) return slow_realloc(p, bytes, HERE);
     void *q = real.realloc(p, bytes);
     COUNTED(q, bytes);
     return q;
@@ -393,9 +403,9 @@ static void note_map(void *p, size_t size, uint64_t what, void *const *fp)
     if (!settings.on || !enter(me)) return;
     if (agent_ready()) {
         uint64_t arena = me->within ? MEMORY_MAP_ARENA : 0;
-        put_stacked((struct memory_record){.kind = MEMORY_MAP,
-                                           .v = {0, (uint64_t)(uintptr_t)p, size, 0, what | arena}},
-                    3, fp);
+        struct memory_record r = {
+            .kind = MEMORY_MAP, .text = "", .v = {0, (uint64_t)(uintptr_t)p, size, 0, what | arena}};
+        put_stacked(&r, fp);
         python_hook();
     }
     leave(me);
@@ -485,6 +495,18 @@ EXPORT int dlclose(void *handle)
     errno = saved;
     return rc;
 }
+
+/* ---- the end ---- */
+
+/* exit() comes to our destructor by itself; this comes to nobody, and each child of a shell would leave its live file.
+ * Not what a child of vfork() does, which is in its parent's memory, nor a signal handler that interrupted us. */
+EXPORT void _exit(int status)
+{
+    bool ours = agent && __atomic_load_n(&agent->pid, __ATOMIC_RELAXED) == (uint32_t)getpid();
+    if (ours && !self.busy) agent_end();
+    for (;;) syscall(SYS_exit_group, status);
+}
+EXPORT void _Exit(int status) __attribute__((alias("_exit")));
 
 /* ---- all of them ---- */
 

@@ -46,21 +46,21 @@ static struct {
     char why[160];       /* "": nothing to say */
 } py;
 
-static uint64_t at64(const void *p, int offset)
+static inline uint64_t at64(const void *p, int offset)
 {
     uint64_t v;
     memcpy(&v, (const char *)p + offset, sizeof v);
     return v;
 }
 
-static uint32_t at32(const void *p, int offset)
+static inline uint32_t at32(const void *p, int offset)
 {
     uint32_t v;
     memcpy(&v, (const char *)p + offset, sizeof v);
     return v;
 }
 
-static const void *pointer_at(const void *p, int offset)
+static inline const void *pointer_at(const void *p, int offset)
 {
     return (const void *)(uintptr_t)at64(p, offset);
 }
@@ -119,8 +119,11 @@ bool python_is_interpreter(uint64_t address)
 
 /* ---- frames ---- */
 
+/* Walking is done once for each version, with its offsets as constants: it is what an allocation costs most. */
+#define BY_VERSION static inline __attribute__((always_inline))
+
 /* Bytes from the function's first instruction. */
-static uint64_t instruction_of(const struct layout *l, const void *frame, const void *code)
+BY_VERSION uint64_t instruction_of(const struct layout *l, const void *frame, const void *code)
 {
     if (l->frame_objects) {
         int32_t last = (int32_t)at32(frame, l->instruction);
@@ -131,37 +134,96 @@ static uint64_t instruction_of(const struct layout *l, const void *frame, const 
     return now > from && now - from < 1 << 24 ? now - from : 0;
 }
 
-static const void *innermost(const struct layout *l)
+const void *python_innermost(void)
 {
-    const void *thread = py.this_thread();
+    const struct layout *l = py.layout;
+    const void *thread = l ? py.this_thread() : NULL;
     const void *f = thread ? pointer_at(thread, l->entry) : NULL;
     return f && l->entry_then >= 0 ? pointer_at(f, l->entry_then) : f;
 }
 
-bool python_has_frames(void)
+BY_VERSION bool is_shim(const struct layout *l, const void *frame)
 {
-    return py.layout && innermost(py.layout);
+    return l->owner >= 0 && *((const uint8_t *)frame + l->owner) >= OWNED_BY_C;
 }
 
-static void add_frame(struct stack *out, const void *frame)
+BY_VERSION uint64_t code_key(const struct layout *l, const void *code)
 {
-    const struct layout *l = py.layout;
-    bool shim = l->owner >= 0 && *((const uint8_t *)frame + l->owner) >= OWNED_BY_C;
-    const void *code = shim ? NULL : pointer_at(frame, l->code);
+    return at64(code, l->table) ^ (uint64_t)at32(code, l->first_line) << 48;
+}
+
+BY_VERSION void add_frame(const struct layout *l, struct stack *out, const void *frame)
+{
+    const void *code = is_shim(l, frame) ? NULL : pointer_at(frame, l->code);
     if (!code || pointer_at(code, OBJ_TYPE) != py.code_type) return;
-    struct frame *to = &out->frames[out->n++];
+    struct frame *to = &out->frames[out->n];
+    out->python[out->n++] = frame;
     to->kind = MEMORY_PYTHON;
     to->where = (uint64_t)(uintptr_t)code;
     to->at = instruction_of(l, frame, code);
-    to->key = at64(code, l->table) ^ (uint64_t)at32(code, l->first_line) << 48;
+    to->key = code_key(l, code);
 }
+
+BY_VERSION bool walk(const struct layout *l, struct stack *out)
+{
+    const uint32_t most = settings.frames;
+    const void *f = out->innermost;
+    for (; f && out->n < most; f = pointer_at(f, l->back)) add_frame(l, out, f);
+    return !f;
+}
+
+/* A frame at the same place need not be the same, nor need what is around it: so all are looked at. */
+BY_VERSION bool same(const struct layout *l, const struct last_stack *last, const void *f, uint64_t *at)
+{
+    uint32_t i = last->n_python;
+    for (; f; f = pointer_at(f, l->back)) {
+        if (is_shim(l, f)) continue;
+        if (!i--) return false;
+        const struct frame *was = &last->frames[i];
+        const void *code = pointer_at(f, l->code);
+        if (last->python[i] != f || (const void *)(uintptr_t)was->where != code) return false;
+        if (code_key(l, code) != was->key) return false;
+        uint64_t now = instruction_of(l, f, code);
+        if (i + 1 == last->n_python)
+            *at = now;
+        else if (now != was->at)
+            return false;
+    }
+    return !i;
+}
+
+#define LAYOUT_MAP(X) X(0) X(1) X(2) X(3) X(4)
+#define X(i)                                                                            \
+    static bool walk_##i(struct stack *out)                                             \
+    {                                                                                   \
+        return walk(&layouts[i], out);                                                  \
+    }                                                                                   \
+    static bool same_##i(const struct last_stack *last, const void *f, uint64_t *at)    \
+    {                                                                                   \
+        return same(&layouts[i], last, f, at);                                          \
+    }
+LAYOUT_MAP(X)
+#undef X
+static const struct {
+    bool (*walk)(struct stack *);
+    bool (*same)(const struct last_stack *, const void *, uint64_t *);
+} by_layout[] = {
+#define X(i) {walk_##i, same_##i},
+    LAYOUT_MAP(X)
+#undef X
+};
+_Static_assert(sizeof by_layout / sizeof *by_layout == sizeof layouts / sizeof *layouts,
+               "one for each layout");
 
 /* The thread's own frames: they cannot change under it. */
 bool python_walk(struct stack *out)
 {
-    const void *f = innermost(py.layout);
-    for (; f && out->n < settings.frames; f = pointer_at(f, py.layout->back)) add_frame(out, f);
-    return !f;
+    return by_layout[py.layout - layouts].walk(out);
+}
+
+bool python_same(const struct last_stack *last, const void *innermost, uint64_t *at)
+{
+    return innermost && by_layout[py.layout - layouts].same(last, innermost, at);
 }
 
 /* ---- names ---- */
@@ -295,7 +357,7 @@ static void py_free(void *ctx, void *p)
 {
     const struct py_allocator *in = ctx;
     struct self *me = &self;
-    if (p && __atomic_load_n(&set_filter[set_place((uint64_t)(uintptr_t)p)], __ATOMIC_RELAXED)) note_free(p);
+    if (p && filter_may_know(p)) note_free(p);
     me->within++;
     in->give_back(in->ctx, p);
     me->within--;
@@ -307,7 +369,7 @@ static void *py_realloc(void *ctx, void *p, size_t size)
 {
     const struct py_allocator *in = ctx;
     struct self *me = &self;
-    if (p && __atomic_load_n(&set_filter[set_place((uint64_t)(uintptr_t)p)], __ATOMIC_RELAXED)) note_free(p);
+    if (p && filter_may_know(p)) note_free(p);
     int64_t left = go_within(me);
     void *q = in->resize(in->ctx, p, size);
     come_out(me, left);

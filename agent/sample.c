@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * sample.c - which allocations are noted: a Poisson process over bytes, so that one of s bytes is noted with
  * probability 1 - exp(-s / every), whatever came before. And those that are noted and not yet freed: a table of
- * fixed size without locks, behind a filter of one byte a bucket that a free looks at first. */
+ * fixed size without locks, behind a filter of one byte for each 512 bytes of memory that a free looks at first. */
 #include "agent/agent.h"
 
 /* -ln(u) without libm: ln(m) = 2 atanh((m - 1) / (m + 1)) for m near 1; good to nine digits. */
@@ -46,9 +46,9 @@ bool sample_due(struct self *me, uint64_t size)
 
 /* The filter is raised before the place is taken and lowered after it is given back: it never says no wrongly. At 254
  * it stays, as nobody knows then how many there are. */
-static void filter_add(unsigned bucket, int by)
+static void filter_add(uint64_t address, int by)
 {
-    uint8_t *f = &set_filter[bucket], was = __atomic_load_n(f, __ATOMIC_RELAXED);
+    uint8_t *f = &set_filter[filter_place(address)], was = __atomic_load_n(f, __ATOMIC_RELAXED);
     do {
         if (was >= 254) return;
     } while (
@@ -58,13 +58,13 @@ static void filter_add(unsigned bucket, int by)
 bool sample_keep(uint64_t address)
 {
     unsigned bucket = set_place(address);
-    filter_add(bucket, 1);
+    filter_add(address, 1);
     for (unsigned i = 0; i < 2 * SET_WAYS; i++) {
         uint64_t none = 0, *at = &agent->set[bucket ^ i / SET_WAYS][i % SET_WAYS];
         if (__atomic_compare_exchange_n(at, &none, address, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
             return true;
     }
-    filter_add(bucket, -1);
+    filter_add(address, -1);
     __atomic_fetch_add(&agent->lost_samples, 1, __ATOMIC_RELAXED);
     return false;
 }
@@ -76,7 +76,7 @@ bool sample_forget(uint64_t address)
         uint64_t it = address, *at = &agent->set[bucket ^ i / SET_WAYS][i % SET_WAYS];
         if (__atomic_load_n(at, __ATOMIC_RELAXED) != address) continue;
         if (!__atomic_compare_exchange_n(at, &it, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
-        filter_add(bucket, -1);
+        filter_add(address, -1);
         return true;
     }
     return false;

@@ -3,6 +3,7 @@
  * program is killed, and from there to the archive when a slot is full. A slot is taken for one event at a time,
  * never waited for: if another thread has it, the next one is taken. The thread that fills a slot writes it out. */
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,13 +14,19 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "trace/extent.h"
 #include "trace/pages.h"
 #include "trace/recorder.h"
 #include "trace/reserve.h"
 
-enum { LOCK_TRIES_MS = 50, TAKE_ROUNDS = 200, END_ROUNDS = 100 };
+#ifndef BCACHEFS_MAGIC
+#define BCACHEFS_MAGIC 0xca451a4eu
+#endif
+
+enum { LOCK_TRIES_MS = 50, TAKE_ROUNDS = 200, END_ROUNDS = 100, NOTE_BLOCKS = 64 };
 #define PAIR_TICKS (UINT64_C(1) << 28)  /* about 100 ms */
 #define STALL_TICKS (UINT64_C(1) << 29) /* about 200 ms */
+#define ROOM_LEFT (UINT64_C(256) << 20)
 
 static struct live_header *header(void)
 {
@@ -46,12 +53,12 @@ bool archive_put(enum chunk_type type, uint64_t process, const void *payload, si
 static void begin_slot(struct slot *s)
 {
     uint8_t *from = (uint8_t *)(s->extent + 1);
-    __atomic_store_n(&s->extent->seq, 0,
-                     __ATOMIC_RELEASE); /* what it held is archived: readers pass it over */
+    extent_retire(s->extent); /* what it held is archived: readers pass it over */
     s->state = (struct memory_state){{0}};
     s->enc = (struct enc){from, (uint8_t *)s->extent + SLOT_BYTES, false};
     s->by = 0;
-    enc_uints(&s->enc, (uint64_t)(s - agent->slots), ++s->seq);
+    s->seq++;
+    enc_uints(&s->enc, (uint64_t)(s - agent->slots), s->seq);
     __atomic_store_n(&s->extent->spare[0], (uint64_t)(s->enc.p - from), __ATOMIC_RELEASE);
     __atomic_store_n(&s->extent->seq, s->seq, __ATOMIC_RELEASE);
 }
@@ -215,33 +222,58 @@ static void keep_pair(struct live_header *h)
     __atomic_store_n(&h->n_pairs, n + 1, __ATOMIC_RELEASE);
 }
 
-static bool is_nearly_full(void)
+static bool is_nearly_full(struct statfs *fs)
 {
-    struct statfs fs;
-    return own_file_reach(&agent->archive, settings.trace, O_RDWR | O_APPEND | O_NONBLOCK) &&
-           fstatfs(agent->archive.fd, &fs) == 0 && fs.f_bavail < fs.f_blocks / 32;
+    if (!own_file_reach(&agent->archive, settings.trace, O_RDWR | O_APPEND | O_NONBLOCK) ||
+        fstatfs(agent->archive.fd, fs) < 0)
+        return false;
+    return fs->f_bavail < fs->f_blocks / 32 && (uint64_t)fs->f_bavail * (uint64_t)fs->f_bsize < ROOM_LEFT;
 }
 
-/* btrfs lets a store into a page of the live file wait for room, for seconds, each time the page was written back.
- * Once is not to be helped; after that the disk is left to the program. A thread that was only preempted for as long
- * does not come here: the disk has room. */
-static void end_for_disk(struct slot *s)
+/* The disk is left to the program. */
+static void end_for_disk(struct slot *s, const char *why)
 {
-    static const char why[] = "the disk was nearly full and held the program up: recording ended there";
-    if (!is_nearly_full()) return;
     __atomic_store_n(&agent->full, 1, __ATOMIC_RELAXED); /* not to the archive */
-    slot_text(s, (struct memory_record){.kind = MEMORY_NOTE, .v = {MEMORY_NOTE_PLAIN}}, why);
+    if (why) slot_text(s, (struct memory_record){.kind = MEMORY_NOTE, .v = {MEMORY_NOTE_PLAIN}}, why);
     __atomic_store_n(&agent->state, AGENT_OFF, __ATOMIC_RELEASE);
 }
 
-void slots_note_time(struct slot *s, uint64_t ticks)
+/* btrfs lets a store into a page of the live file wait for room, for seconds, each time the page was written back: half
+ * a minute was seen. So it is asked before, each time about 100 ms have passed. */
+static bool may_wait_for_room(struct statfs *fs)
 {
-    if (agent_ticks() - ticks > STALL_TICKS) end_for_disk(s);
-    if (ticks < __atomic_load_n(&agent->next_pair, __ATOMIC_RELAXED)) return;
-    if (__atomic_exchange_n(&agent->pairs_lock, 1, __ATOMIC_ACQUIRE)) return;
-    keep_pair(header());
+    return is_nearly_full(fs) &&
+           ((uint32_t)fs->f_type == BTRFS_SUPER_MAGIC || (uint32_t)fs->f_type == BCACHEFS_MAGIC);
+}
+
+bool slots_time(struct slot *s, uint64_t ticks)
+{
+    static const char before[] =
+        "the disk was nearly full, where a program can be held up: recording ended there";
+    struct statfs fs;
+    if (__builtin_expect(ticks < __atomic_load_n(&agent->next_pair, __ATOMIC_RELAXED), 1)) return true;
+    if (__atomic_exchange_n(&agent->pairs_lock, 1, __ATOMIC_ACQUIRE)) return true;
+    bool stays = !may_wait_for_room(&fs);
+    if (stays)
+        keep_pair(header());
+    else
+        end_for_disk(s,
+                     fs.f_bavail >= NOTE_BLOCKS ? before : NULL); /* without room the note would wait, too */
     __atomic_store_n(&agent->next_pair, ticks + PAIR_TICKS, __ATOMIC_RELAXED);
     __atomic_store_n(&agent->pairs_lock, 0, __ATOMIC_RELEASE);
+    return stays;
+}
+
+/* For other file systems, and a disk that was filled within 100 ms. Asked once a page, as a page that was written to
+ * waits no more. A thread that was only preempted for as long does not end it: the disk has room. */
+void slots_stalled(struct slot *s, uint64_t ticks)
+{
+    struct statfs fs;
+    uintptr_t page = (uintptr_t)s->enc.p >> 12;
+    if (__builtin_expect(page == s->page, 1)) return;
+    s->page = page;
+    if (agent_ticks() - ticks > STALL_TICKS && is_nearly_full(&fs))
+        end_for_disk(s, "the disk was nearly full and held the program up: recording ended there");
 }
 
 /* ---- the end ---- */

@@ -83,10 +83,9 @@ static void walk_native(struct stack *out, void *const *fp, bool to_python)
 
 void stack_walk(struct stack *out, void *const *fp)
 {
-    bool python = python_has_frames();
+    out->innermost = python_innermost();
     out->n = out->cut = 0;
-    if (settings.native) walk_native(out, fp, python);
-    if (python && !python_walk(out)) out->cut = MEMORY_CUT_DEPTH;
+    if (settings.native) walk_native(out, fp, out->innermost);
 }
 
 /* ---- telling ---- */
@@ -110,16 +109,72 @@ static uint64_t tell_frame(struct slot *s, uint64_t parent, const struct frame *
     return number;
 }
 
-uint64_t stack_number(struct slot *s, const struct stack *stack)
+static uint64_t frame_key(uint64_t around, const struct frame *f)
 {
-    uint64_t key = mix(UINT64_C(0x7461726500000002), stack->cut);
-    bool fresh;
-    for (uint32_t i = 0; i < stack->n; i++) {
-        const struct frame *f = &stack->frames[i];
-        key = mix(mix(key, f->where ^ f->key), f->kind << 56 ^ f->at);
+    return mix(mix(around, f->where ^ f->key), f->kind << 56 ^ f->at);
+}
+
+static uint64_t key_around(const struct last_stack *last, uint32_t i)
+{
+    return i ? last->keys[i - 1] : mix(UINT64_C(0x7461726500000002), last->cut);
+}
+
+/* Of the frames that are as in the stack before, from the outermost on, the key is known. */
+static uint64_t stack_key(struct last_stack *last, const struct stack *stack)
+{
+    uint32_t i = 0, n = stack->n;
+    if (stack->cut != last->cut) last->n = last->number = 0;
+    for (; i < n && i < last->n; i++) {
+        const struct frame *f = &stack->frames[n - 1 - i], *was = &last->frames[i];
+        if (f->where != was->where || f->at != was->at || f->key != was->key || f->kind != was->kind) break;
     }
-    uint32_t number = known_number(key, &fresh);
+    if (i < n || n < last->n) last->number = 0;
+    last->n = n;
+    last->cut = stack->cut;
+    uint64_t key = key_around(last, i);
+    for (; i < n; i++) {
+        last->frames[i] = stack->frames[n - 1 - i];
+        last->keys[i] = key = frame_key(key, &last->frames[i]);
+    }
+    return key;
+}
+
+/* The same, where frames of Python are all there is: mostly only the innermost one has moved on. False: otherwise. */
+static bool moved_key(struct last_stack *last, const struct stack *stack, uint64_t *key)
+{
+    uint64_t at = 0;
+    if (!last->n_python || stack->n || !python_same(last, stack->innermost, &at)) return false;
+    uint32_t i = last->n_python - 1;
+    if (last->n != last->n_python) last->number = 0; /* it had native frames, too */
+    last->n = last->n_python;
+    if (at != last->frames[i].at) {
+        last->frames[i].at = at;
+        last->keys[i] = frame_key(key_around(last, i), &last->frames[i]);
+        last->number = 0;
+    }
+    *key = last->keys[i];
+    return true;
+}
+
+static uint64_t walked_key(struct last_stack *last, struct stack *stack)
+{
+    uint32_t native = stack->n;
+    if (stack->innermost && !python_walk(stack)) stack->cut = MEMORY_CUT_DEPTH;
+    uint64_t key = stack_key(last, stack);
+    last->n_python = stack->cut ? 0 : stack->n - native;
+    for (uint32_t i = 0; i < last->n_python; i++) last->python[i] = stack->python[stack->n - 1 - i];
+    return key;
+}
+
+uint64_t stack_number(struct slot *s, struct stack *stack)
+{
+    uint64_t key;
+    bool fresh, moved = moved_key(&s->last, stack, &key);
+    if (!moved) key = walked_key(&s->last, stack);
+    if (s->last.number) return s->last.number;
+    uint32_t number = s->last.number = known_number(key, &fresh);
     if (number) return number;
+    if (moved) python_walk(stack);
     uint64_t at = 0;
     if (stack->cut) at = tell_frame(s, 0, &(struct frame){.kind = MEMORY_CUT, .where = stack->cut});
     for (uint32_t i = stack->n; i-- && (at || i + 1 == stack->n || !stack->cut);)

@@ -15,7 +15,7 @@
 #include "trace/fold.h"
 #include "trace/recorder.h"
 
-uint8_t no_filter[SET_BUCKETS];
+uint8_t no_filter[FILTER_PLACES];
 uint8_t *set_filter = no_filter;
 struct agent *agent;
 struct settings settings;
@@ -113,6 +113,7 @@ bool agent_join(void)
         return false;
     }
     agent->uid = p.uid;
+    agent->pid = p.pid;
     snprintf(agent->live_path, sizeof agent->live_path, "%s.live-%u-%08x", settings.trace, p.pid,
              (unsigned)p.uid);
     fold_each_live(settings.trace, fold_past, run_id);

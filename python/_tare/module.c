@@ -5,6 +5,10 @@
 
 #include <math.h>
 
+#ifdef Py_GIL_DISABLED
+#error "tare does not run in free-threaded CPython: use the ordinary build"
+#endif
+
 static const struct part *const parts[] = {
 #define X(name) &name##_part,
     PARTS(X)

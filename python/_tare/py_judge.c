@@ -43,8 +43,8 @@ static PyObject *tell_between(const struct between_result *r)
                          r->mde, "needed", (Py_ssize_t)r->needed);
 }
 
-/* The lists are the base, the new runs and earlier ones. "Same" means surely less than rule.detect, which
- * must lie clearly above min_effect: no number of runs could tell two borders apart that touch. */
+/* The lists are the base, the new runs and earlier ones. "Same" means surely less than rule.detect: as it is given, or
+ * clearly above min_effect, since no number of runs could tell two borders apart that touch. */
 static PyObject *judge_runs(PyObject *Py_UNUSED(self), PyObject *args)
 {
     PyObject *lists[3], *out = NULL;
@@ -53,13 +53,15 @@ static PyObject *judge_runs(PyObject *Py_UNUSED(self), PyObject *args)
     struct between_rule rule = BETWEEN_RULE_INIT;
     struct between_result result;
     tare_error err = TARE_ERROR_INIT;
-    if (!PyArg_ParseTuple(args, "OOOddd:judge_runs", &lists[0], &lists[1], &lists[2], &rule.min_effect,
-                          &rule.alpha, &rule.plausible))
+    double detect = NAN;
+    if (!PyArg_ParseTuple(args, "OOOddd|d:judge_runs", &lists[0], &lists[1], &lists[2], &rule.min_effect,
+                          &rule.alpha, &rule.plausible, &detect))
         return NULL;
     for (int i = 0; i < 3; i++)
         if (!(logs[i] = read_logs(lists[i], &n[i]))) goto out;
     if (rule.detect < 2 * rule.min_effect) rule.detect = 2 * rule.min_effect;
-    const struct between_sides sides = {{logs[0], n[0]}, {logs[1], n[1]}, {logs[2], n[2]}, false};
+    if (!isnan(detect)) rule.detect = fmax(detect, -0.999);
+    const struct between_sides sides = {{logs[0], n[0]}, {logs[1], n[1]}, {logs[2], n[2]}, false, 0};
     if (between_runs(&sides, &rule, &result, &err) == TARE_OK)
         out = tell_between(&result);
     else

@@ -191,9 +191,17 @@ static PyObject *follow_parent(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(no
     return PyLong_FromLong(getppid());
 }
 
+/* Yama lets parents read their children, not the other way round, unless they say so. Without Yama it means nothing. */
+static PyObject *let_children_read(PyObject *Py_UNUSED(self), PyObject *on)
+{
+    prctl(PR_SET_PTRACER, PyObject_IsTrue(on) == 1 ? (unsigned long)getpid() : 0, 0, 0, 0);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     {"process_state", process_state, METH_O, "process_state(reset): what this process has used, as bytes"},
     {"memory_peak", memory_peak, METH_O, "memory_peak(reset): the most resident bytes, and whether that was set back"},
+    {"let_children_read", let_children_read, METH_O, "let_children_read(on): the memory of this process"},
     {"follow_parent", follow_parent, METH_NOARGS, "follow_parent(): end when the parent does; the parent's id"},
     {NULL, NULL, 0, NULL},
 };

@@ -6,7 +6,14 @@ onnxruntime before a name that needs them is used.
 """
 
 import atexit as _atexit
+import sys as _sys
 from importlib import import_module as _import_module
+
+if "t" in _sys.abiflags:
+    raise ImportError(
+        "tare does not run in free-threaded CPython (%s): its extension leaves the order of what threads record to the GIL. "
+        "Use the ordinary build of Python %d.%d." % (_sys.executable, *_sys.version_info[:2])
+    )
 
 from tare._tare import count, mark, recording, scope, start, stop
 from tare._tare import thread_names as _thread_names
@@ -30,6 +37,7 @@ _WHERE = {
     "EmbeddingProfiler": "_text_profile",
     "NLIProfiler": "_text_profile",
     "bench": "_bench",
+    "sample": "_sample",
     "Case": "_run",
     "load": "_run",
     "Run": "_run",

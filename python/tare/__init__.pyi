@@ -11,6 +11,7 @@ from tare._gpu_block import gpu as gpu
 from tare._lines import lines as lines
 from tare._memory_block import leaks as leaks
 from tare._memory_block import memory as memory
+from tare._sample import sample as sample
 from tare._model import ModelProfiler as ModelProfiler
 from tare._model_results import detect_regressions as detect_regressions
 from tare._model_results import load_baseline as load_baseline

@@ -269,6 +269,7 @@ class ModelProfiler:
     ) -> dict[str, Any]:
         """Resident memory: the peak of the runs, what is left after each, its growth; for PyTorch, bytes allocated and freed by operator."""
         _check_runs(num_runs)
+        _check_switches(track_allocations=track_allocations, track_deallocations=track_deallocations, memory_snapshots=memory_snapshots)
         subject, inputs = self._next(input_data, batch_size)
         if subject.kind == "onnx":
             run = self._weigh(subject, inputs, num_runs, 3, self._batch)
@@ -307,6 +308,7 @@ class ModelProfiler:
         """What the GPUs do while the model runs: kernels, copies and NVTX ranges of some runs, recorded as tare.gpu() does; where each kernel
         was launched, from runs of their own, since telling that takes time; and what NVML says. What is not to be had is Unknown."""
         run = module = None
+        _check_switches(track_kernels=track_kernels, track_memory_transfers=track_memory_transfers, profile_nvtx=profile_nvtx)
         if self._subject.kind != "onnx" and (input_data is not None or self._data is not None):
             subject, inputs = self._next(input_data, None)
             run, module = self._runner(subject, inputs), subject.module
@@ -367,6 +369,13 @@ class ModelProfiler:
 def _check_runs(runs: Any) -> None:
     if not isinstance(runs, int) or runs < 1:
         raise ModelError(f"num_runs must be a whole number from 1, not {runs!r}")
+
+
+def _check_switches(**switches: Any) -> None:
+    """A tensor in the place of a switch is an input that lost its name."""
+    for name, value in switches.items():
+        if not isinstance(value, (bool, int)):
+            raise ModelError(f"{name} is True or False, not {type(value).__name__}; what the model gets is input_data=..")
 
 
 def _torch_facts(subject: Any, run: Callable[[], Any]) -> dict[str, Any]:

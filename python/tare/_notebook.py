@@ -12,10 +12,12 @@ from tare._bench import bench
 from tare._functions import functions
 from tare._lines import lines
 from tare._program import sort_word
+from tare._sample import sample
 
 _USAGE = """%%tare [functions]           calls of the cell (default); --fast, -s ORDER, --rows N as python -m tare functions
 %%tare lines -f NAME ...     lines of functions, by their names in the notebook
 %%tare bench                 the cell again and again until its time is known
+%%tare_sample                where the threads are while the cell runs; --hz N looks per second
 %tare [what] STATEMENT       the same for one line; %tare -h shows this"""
 
 
@@ -31,6 +33,7 @@ def _parser():
     parser.add_argument("--rows", type=int, default=25)
     parser.add_argument("--fast", action="store_true")
     parser.add_argument("-h", "--help", action="store_true")
+    parser.add_argument("--hz", type=float, default=200)
     parser.add_argument("--budget", type=float, default=2.0, help="seconds of measuring")
     return parser
 
@@ -39,6 +42,10 @@ def _functions(shell, options):
     profile = functions(fast=options.fast)
     profile.shown = (options.sort, options.rows)
     return profile
+
+
+def _sample(shell, options):
+    return sample(options.hz)
 
 
 def _lines(shell, options):
@@ -57,10 +64,11 @@ def _profiled(make):
     """The profile stays in the notebook, also if the cell raises."""
 
     def run(shell, options, code):
-        profile = shell.user_ns["tare_profile"] = make(shell, options)
+        names = shell.user_ns  # a property of the shell: read outside the profile, which it is no part of
+        profile = names["tare_profile"] = make(shell, options)
         try:
             with profile:
-                exec(code, shell.user_ns)
+                exec(code, names)
         finally:
             if isinstance(profile, functions):
                 profile.leave_out(_kernel - {threading.get_ident()})
@@ -74,8 +82,8 @@ def _bench(shell, options, code):
     return run
 
 
-_WHAT = {"functions": _profiled(_functions), "lines": _profiled(_lines), "bench": _bench}
-_AHEAD = re.compile(r"\s*(?:(?:--?(?:f|function|s|sort|rows|budget)[ =]\s*\S+|--fast|-h|--help)(?:\s+|$))*")
+_WHAT = {"functions": _profiled(_functions), "lines": _profiled(_lines), "sample": _profiled(_sample), "bench": _bench}
+_AHEAD = re.compile(r"\s*(?:(?:--?(?:f|function|s|sort|rows|budget|hz)[ =]\s*\S+|--fast|-h|--help)(?:\s+|$))*")
 
 
 def _split(line, cell):
@@ -124,4 +132,8 @@ def load_ipython_extension(ipython) -> None:
     def tare(line, cell=None):
         return magic(ipython, line, cell)
 
+    def tare_sample(line, cell=None):
+        return magic(ipython, "sample " + line, cell)
+
     ipython.register_magic_function(tare, "line_cell", "tare")
+    ipython.register_magic_function(tare_sample, "line_cell", "tare_sample")

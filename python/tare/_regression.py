@@ -29,6 +29,7 @@ from tare._answers import write_text
 KEPT_MOST = 200  # times of an operation in this session, newest last
 SESSIONS_MOST = 30  # of an operation in the file, newest last
 OBSERVED_LEAST = 3  # times of a session: the first is often cold
+SAME_LEAST = 0.05  # what is surely less counts as the same, whatever the threshold
 BUSY_SHARE = 0.95  # of the wall time on the processor: nobody was in the way
 # How far sessions may lie apart (sd of ln) where nothing is known of it: of fewer times than OBSERVED_LEAST, of any block, of a block
 # that nobody interrupted, on the machine of the baseline.
@@ -191,9 +192,10 @@ class PerformanceRegressionDetector:
         known = base[:2] if few else base
         judged = _tare.judge_runs(
             known, [result.current_s], [] if few else base, (1 + result.threshold) * doubt - 1, 1 - self.confidence,
-            self._plausible(result, entry),
+            self._plausible(result, entry), (1 + max(2 * result.threshold, SAME_LEAST)) / doubt - 1,
         )  # fmt: skip
-        result.baseline_s, result.verdict, result.ratio = entry["wall_time_s"], judged["verdict"], judged["ratio"]
+        result.verdict, result.ratio = judged["verdict"], judged["ratio"]
+        result.baseline_s = result.current_s / result.ratio  # what it is held against: the sessions' geometric mean
         if judged["method"] == "none":
             missing = f"{len(times)} time{'s' * (len(times) > 1)} in this session" if few else f"{len(base)} sessions in the baseline"
             why = Unknown(f"{missing}: {OBSERVED_LEAST} are evidence")

@@ -72,7 +72,7 @@ class Stage:
     def __init__(self, function: Callable) -> None:
         self.function = function
         self.name = getattr(function, "__qualname__", None) or type(function).__name__
-        self.wall: list[float] = []
+        self.wall: list[float] = []  # running and waiting, less others' load
         self.cpu: list[float] = []
         self.changes_input = False
         self.order: str | None = None  # why the order or number of calls matters; None: no sign of it
@@ -104,14 +104,14 @@ class Stage:
         if time.monotonic() > give_up:
             raise TimeoutError
         given = copy.deepcopy(x)
-        begun, cpu = time.perf_counter(), time.thread_time()
+        queued, begun, cpu = _tune.queued_seconds(), time.perf_counter(), time.thread_time()
         try:
             y = self.function(given)
         except Exception as raised:  # noqa: BLE001 - whatever it is, it is the result
             y = Raised(type(raised), str(raised))
         wall, cpu = time.perf_counter() - begun, time.thread_time() - cpu
-        if weigh:
-            self.wall.append(wall)
+        if weigh:  # without the time in which others had the processor: more workers would not use it
+            self.wall.append(max(cpu, wall - (_tune.queued_seconds() - queued)))
             self.cpu.append(cpu)
             self.changes_input = self.changes_input or first_difference(x, given) is not None
         return copy.deepcopy(y)
@@ -274,7 +274,12 @@ class Pooled(Alone):
                 made = futures.ThreadPoolExecutor if self.way == "threads" else _process_pool
                 self._pool, self._owner = made(self.workers), os.getpid()
                 weakref.finalize(self, self._pool.shutdown, wait=False)
-            return self._pool.submit(_chunk if self.way == "threads" else _chunk_apart, self.functions, chunk)
+            try:
+                return self._pool.submit(_chunk if self.way == "threads" else _chunk_apart, self.functions, chunk)
+            except futures.process.BrokenProcessPool as broken:  # known by now; it is told in the order of samples, by _take()
+                failed: futures.Future = futures.Future()
+                failed.set_exception(broken)
+                return failed
 
     def run(self, samples: Iterable) -> Iterator:
         ahead: list[tuple[list, futures.Future]] = []

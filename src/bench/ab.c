@@ -108,6 +108,7 @@ static tare_status start_both(struct ab *e, tare_error *err)
     struct ab_launched launched[PAIR_SIDES] = {0};
     struct ab_lane *const *lane = e->plan->lane;
     uint64_t start = now();
+    report_progress(e); /* from the first moment on */
     tare_status s = add_epoch(e->set, err);
     int first = (int)rng_below(&e->rng, 2), side = 0;
     for (int i = 0; s == TARE_OK && i < PAIR_SIDES; i++) {
@@ -124,6 +125,7 @@ static tare_status start_both(struct ab *e, tare_error *err)
         to->load_ns = launched[side].load_ns;
         to->warmup_runs = launched[side].warmup_runs;
     }
+    report_progress(e);
     if (s < 0) return is_interrupted(e) ? s : name_side(e, side, err);
     settle_repeats(e, launched);
     e->launch_ns += now() - start;

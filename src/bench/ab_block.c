@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bench/engine.h"
+#include "bench/record.h"
 
 enum { TURNS = 3, TURN_RUNS_MOST = 2000, SLICES_MOST = 40 };
 

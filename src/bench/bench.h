@@ -7,6 +7,8 @@
 
 #include <signal.h>
 
+#include "bench/slo.h"
+#include "load/llm.h"
 #include "subject/subject.h"
 
 enum bench_load {
@@ -21,10 +23,17 @@ struct bench_case {
     const char *name; /* "batch=16,seq=128" */
 };
 
-/* Told what goes on; may be NULL. done and total in ns of planned work. */
+/* Told what goes on; may be NULL. done and total in ns of time: what is between them is the time left, as far as it
+ * is known by now, so that the total changes. */
 struct bench_progress {
     void (*report)(void *ctx, const char *what, uint64_t done, uint64_t total);
     void *ctx;
+};
+
+/* Of a language model: where its reader pools, and the limits of each request. */
+struct bench_streams {
+    struct llm_pool *pool; /* NULL: it is none */
+    const struct slo *slo;
 };
 
 struct bench_plan {
@@ -41,11 +50,12 @@ struct bench_plan {
     int64_t warmup_runs; /* -1: until steady */
     enum bench_load load;
     enum bench_arrivals arrivals;
-    double rate;                /* open loop: runs per second */
-    unsigned concurrency;       /* workers; at least 1 */
-    const char *unit;           /* "texts" */
-    int64_t per_run;            /* units in one run; 0: what the subject says */
-    uint64_t seed;              /* of the order of cases and of arrivals */
+    double rate;          /* open loop: runs per second */
+    unsigned concurrency; /* workers; at least 1 */
+    const char *unit;     /* "texts" */
+    int64_t per_run;      /* units in one run; 0: what the subject says */
+    uint64_t seed;        /* of the order of cases and of arrivals */
+    struct bench_streams streams;
     bool keep_outputs;          /* for accuracy: outputs of the first run of each case */
     struct tensor_set *outputs; /* one per case, when keep_outputs */
     bool keep_failed;           /* that all cases fail is no error: they are rows, too */

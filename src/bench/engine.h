@@ -116,12 +116,17 @@ struct case_work {
     size_t next_check;
     enum stopped stopped;
     double half_width, half_width_percentile; /* relative; INFINITY: not bounded */
+    double median_ns;                         /* when they were looked at last; 0: never */
+    uint64_t looked_ns;                       /* spent until then */
+    uint64_t began_ns;                        /* when it was loaded; 0: not yet */
     double units;
     struct memory_track memory;
     struct usage usage;
     struct reading disturbed; /* summed over slices */
     pid_t elsewhere;          /* the process that does the work; 0: this one, or not known */
     struct run_open_loop open;
+    struct load_result requests; /* of a service; kept until they are recorded */
+    struct llm_pool streams;     /* of a language model, likewise */
 };
 
 struct stamp {
@@ -152,8 +157,11 @@ struct bench {
     struct rng rng;
     struct known_u64 base_rss;
     uint64_t self_ns, self_watching_ns; /* our own cost per run; when switches are read after each */
-    uint64_t done_ns, total_ns, turns;  /* turns: of all cases so far */
-    const char *split_why;              /* why cases were not all interleaved; NULL: they were */
+    uint64_t turns;                     /* of all cases so far */
+    uint64_t began_ns;                  /* now, when the bench began */
+    uint64_t ready_ns, n_ready; /* of loading and warming up, over the cases that are through with it */
+    uint64_t round_ns, round_spent_ns; /* of measuring: by the clock, and as it counts for budgets */
+    const char *split_why;             /* why cases were not all interleaved; NULL: they were */
 };
 
 bool bench_interrupted(const struct bench *b);
@@ -165,6 +173,9 @@ tare_status case_revive(struct bench *b, struct case_work *w, tare_error *err);
 /* It is this case's turn to be asked. A process that ended since the last answer is laid to the case that had it, which
  * may be this one: look at w->stopped. */
 tare_status case_turn(struct bench *b, struct case_work *w, tare_error *err);
+
+/* ---- forecast.c ---- */
+
 void bench_tell(struct bench *b, const struct case_work *w, const char *stage);
 
 /* ---- load_closed.c ---- */
@@ -205,6 +216,12 @@ tare_status schedule_make(const struct schedule *s, struct rng *rng, struct time
 /* One unbroken window; fills samples, slices and w->open. */
 tare_status open_window(struct bench *b, struct case_work *w, tare_error *err);
 
+/* ---- requests.c: of subjects that drive their load themselves ---- */
+
+tare_status requests_warm(struct bench *b, struct case_work *w, tare_error *err);
+/* One unbroken window; fills samples, waits, slices, w->requests and, with a rate, w->open. */
+tare_status requests_window(struct bench *b, struct case_work *w, tare_error *err);
+
 /* ---- rounds.c ---- */
 
 /* Measure cases first .. first + n - 1, which are warm, in rounds. */
@@ -227,24 +244,5 @@ tare_status memory_loaded(struct memory_track *m, struct subject *s, tare_error 
 void memory_slice(struct memory_track *m, struct slice *slice, const struct reading *before,
                   const struct reading *after);
 tare_status memory_slope(const struct slices *slices, struct interval *out, bool *known, tare_error *err);
-
-/* ---- record.c ---- */
-
-struct sampled {
-    const uint64_t *ns; /* latencies, in time order */
-    size_t n;
-    const struct wait *waits; /* runs that took longer than any of these; in time order */
-    size_t n_waits, n_failed; /* n_failed: of the waits */
-    double units;             /* per run */
-    const char *unit;
-    const struct slice *slices; /* for the throughput and its interval */
-    size_t n_slices;
-};
-/* Fills samples, confidence, latency_ns, histogram, samples_raw, throughput; reasons go to the case's `unknown`. */
-tare_status summarise(struct run *run, struct run_case *c, const struct sampled *s, tare_error *err);
-/* The fewest samples with which the 95 % interval of quantile q is bounded above. */
-uint64_t summary_samples_needed(double q);
-tare_status record_case(struct bench *b, struct case_work *w, tare_error *err);
-void record_plan(struct bench *b);
 
 #endif

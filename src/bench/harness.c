@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bench/engine.h"
+#include "bench/record.h"
 #include "bench/steady.h"
 #include "core/buf.h"
 #include "subject/ort_session.h"
@@ -27,14 +28,6 @@ enum {
 bool bench_interrupted(const struct bench *b)
 {
     return b->plan->interrupted && *b->plan->interrupted;
-}
-
-void bench_tell(struct bench *b, const struct case_work *w, const char *stage)
-{
-    char what[160];
-    if (!b->plan->progress.report) return;
-    snprintf(what, sizeof what, "%s %s", stage, w->what->name);
-    b->plan->progress.report(b->plan->progress.ctx, what, b->done_ns, b->total_ns);
 }
 
 /* ---- phase 1: load, first run, warm-up ---- */
@@ -83,6 +76,7 @@ static tare_status warm_until_steady(struct bench *b, struct case_work *w, tare_
         if (s < 0) return s;
         w->warmup_runs += times->n - had;
         forget_oldest(times);
+        bench_tell(b, w, "warming up");
         if (times->n < look_at && times->n < WARMUP_KEPT) continue;
         if ((s = is_warm(b, w, times, &warm, err)) < 0) return s;
         if (w->judged) look_at = stopping_next(times->n);
@@ -111,6 +105,7 @@ static tare_status warm_up(struct bench *b, struct case_work *w, tare_error *err
 {
     bench_tell(b, w, "warming up");
     vec_clear(&b->warm);
+    if (w->instance->subject->ops->load) return requests_warm(b, w, err);
     tare_status s = b->plan->warmup_runs < 0 ? warm_until_steady(b, w, err) : warm_as_told(b, w, err);
     return b->plan->load == BENCH_OPEN ? TARE_OK : s;
 }
@@ -151,6 +146,13 @@ static tare_status first_run(struct bench *b, struct case_work *w, tare_error *e
     return TARE_OK;
 }
 
+/* A percentile that is judged gets its runs, though that takes longer than the budget; not if very much longer. */
+static uint64_t runs_for_tail(const struct bench_plan *p, uint64_t tail, double run_ns)
+{
+    enum { BUDGETS_MOST = 3 };
+    return (double)tail * run_ns <= BUDGETS_MOST * (double)p->budget_ns ? tail : 0;
+}
+
 /* How many runs at least and at most: a case keeps all its samples, so that all cases together have an upper limit;
  * of runs that take a tenth of the budget and more, few must do, unless the user asked for more. */
 static void set_limits(struct bench *b, struct case_work *w)
@@ -164,8 +166,10 @@ static void set_limits(struct bench *b, struct case_work *w)
     w->min_runs = p->min_runs ? p->min_runs : 1;
     bool slow = typical > p->budget_ns / 10 && !p->min_runs_firm;
     if (slow && w->min_runs > SLOW_MIN_RUNS) w->min_runs = SLOW_MIN_RUNS;
-    if (w->min_runs > w->max_runs) w->min_runs = w->max_runs;
     uint64_t tail = p->tail > 0.5 ? summary_samples_needed(p->tail) : 0;
+    uint64_t judged = runs_for_tail(p, tail, (double)typical);
+    if (judged > w->min_runs && !p->min_runs_firm) w->min_runs = judged;
+    if (w->min_runs > w->max_runs) w->min_runs = w->max_runs;
     w->next_check = tail > w->min_runs ? tail : w->min_runs;
     w->half_width = w->half_width_percentile = INFINITY;
 }
@@ -178,6 +182,8 @@ static void finish_case(struct case_work *w)
     vec_release(&w->waits);
     vec_release(&w->switched);
     vec_release(&w->slices);
+    vec_release(&w->requests.outcomes);
+    llm_pool_release(&w->streams);
 }
 
 static struct case_work *asked_last(struct bench *b, const struct subject *subject)
@@ -197,8 +203,6 @@ tare_status case_turn(struct bench *b, struct case_work *w, tare_error *err)
     tare_status s = TARE_OK;
     if (subject->ops->died && !bench_interrupted(b) && subject->ops->died(subject, &why)) {
         struct case_work *last = asked_last(b, subject);
-        uint64_t budget = b->plan->budget_ns;
-        if (last && !last->stopped && last->spent_ns < budget) b->done_ns += budget - last->spent_ns;
         if (last && last->stopped != STOP_FAILED) s = case_failed(b, last, &why, err);
     }
     w->turn = ++b->turns;
@@ -220,6 +224,7 @@ static tare_status load_case(struct bench *b, size_t index, tare_error *err)
     w->params.workers = b->workers;
     w->params.has_neighbours = w->params.has_neighbours || b->n_cases > 1;
     w->params.ungrouped = b->plan->load == BENCH_OPEN;
+    w->began_ns = bench_machine.now();
     bench_tell(b, w, "loading");
     if (b->n_cases > 1 && !c->subject->ops->runs_in_child)
         malloc_trim(0); /* what others freed is no gift to this one */
@@ -242,15 +247,15 @@ static tare_status load_case(struct bench *b, size_t index, tare_error *err)
     if (units <= 0) units = c->subject->ops->units ? c->subject->ops->units(w->instance) : 1;
     w->units = (double)units;
     set_limits(b, w);
+    b->ready_ns += bench_machine.now() - w->began_ns;
+    b->n_ready++;
     return TARE_OK;
 }
 
 tare_status case_revive(struct bench *b, struct case_work *w, tare_error *err)
 {
     const struct subject_ops *ops = w->instance->subject->ops;
-    uint64_t budget = b->plan->budget_ns;
     if (!ops->is_lost || !ops->is_lost(w->instance)) return TARE_OK;
-    b->done_ns -= w->spent_ns < budget ? w->spent_ns : budget;
     finish_case(w);
     *w = (struct case_work){.turn = w->turn};
     return load_case(b, (size_t)(w - b->cases), err);
@@ -351,7 +356,9 @@ static void prime_subject(struct bench *b, size_t index)
     struct subject_cost cost = {0};
     struct instance *instance = NULL;
     tare_error unheard = TARE_ERROR_INIT;
-    if (ops->runs_in_child || !is_first_of_subject(b, index) || bench_interrupted(b)) return;
+    if (ops->runs_in_child || ops->load || !is_first_of_subject(b, index) || bench_interrupted(b)) return;
+    b->cases[index].what = c;
+    bench_tell(b, &b->cases[index], "loading");
     params.workers = b->workers;
     params.has_neighbours = true;
     if (ops->prepare(c->subject, &params, &to, &instance, &unheard) < 0) return;
@@ -408,7 +415,7 @@ tare_status bench_run(struct run *run, const struct bench_plan *plan, tare_error
     if (s < 0) return s;
     struct bench b = {.plan = plan, .run = run, .n_cases = plan->n_cases};
     b.workers = plan->concurrency ? plan->concurrency : 1;
-    b.total_ns = plan->budget_ns > UINT64_MAX / (plan->n_cases + 1) ? 0 : plan->budget_ns * plan->n_cases;
+    b.began_ns = bench_machine.now();
     rng_seed(&b.rng, plan->seed);
     b.cases = mem_new(b.n_cases, sizeof *b.cases);
     if (!b.cases) return error_nomem(err, "%zu cases", b.n_cases);

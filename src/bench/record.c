@@ -2,166 +2,21 @@
  * record.c - what was measured -> the run document: one case with the numbers of its samples, and the settings that the
  * harness worked by. What was not measured gets its reason. Judges nothing. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "bench/engine.h"
-#include "core/fmt.h"
+#include "bench/record.h"
+#include "bench/spread.h"
 
-/* ---- samples: latency, throughput and their intervals ----
- * A percentile q of n samples is the sample of rank ceil(n q) (nearest rank). Its interval is of order statistics with
- * binomial ranks for n_eff samples (autocorrelation taken off); that of the median also not narrower than how batch
- * medians wander says. A percentile above the median is null when even n independent samples could not bound it; an
- * end that n_eff samples cannot bound is null. Runs that were due and not served count as longer than all others: a
- * percentile that falls on one is null, and only what it exceeds is known. */
+/* ---- throughput ---- */
 
-enum { BATCHES = 10 };
-
-uint64_t summary_samples_needed(double q)
-{
-    double side =
-        (1 - BENCH_CONFIDENCE) / 2; /* all n are below the quantile with chance q^n: that must be <= side */
-    return (uint64_t)ceil(log(side) / log(q) - 1e-9);
-}
+enum { BATCHES = 10, RANGE_FROM = 6 }; /* of six, least and most hold the middle in 97 % */
 
 struct work {
     struct run *run;
     struct run_case *c;
     const struct sampled *s;
-    size_t n;                    /* samples and waits */
-    double *time_order, *sorted; /* a wait as long as it was */
-    double *upper;               /* sorted; a wait is infinite */
-    double n_eff;
 };
-
-/* ---- latency ---- */
-
-static uint64_t whole_ns(double ns)
-{
-    return ns <= 0 ? 0 : (uint64_t)(ns + 0.5);
-}
-
-static double nearest_rank(const double *sorted, size_t n, double q)
-{
-    double rank = ceil((double)n * q - 1e-9);
-    size_t at = rank < 1 ? 1 : (size_t)rank;
-    return sorted[(at > n ? n : at) - 1];
-}
-
-/* Of the runs that have no time. */
-static const char *what_became(const struct sampled *s)
-{
-    if (s->n_failed == s->n_waits) return "failed";
-    return s->n_failed ? "that were due failed or were not served" : "that were due were not served";
-}
-
-/* "latency_ns.p95" is not known, but that it is above `ns`. */
-static void put_bound(struct work *w, const char *path, double ns)
-{
-    run_map_int(&w->run->arena, &w->c->latency_ns.at_least, strchr(path, '.') + 1, (int64_t)whole_ns(ns));
-    run_unknown(w->run, &w->c->unknown, path, "more than %s: %zu of %zu runs %s", show_time(ns).s,
-                w->s->n_waits, w->n, what_became(w->s));
-}
-
-/* Into the document, never narrower than the value itself; an open end stays null with a reason. */
-static void put_time(struct work *w, struct run_estimate *out, const char *path, struct interval i)
-{
-    char end[64];
-    out->known = true;
-    out->value = (double)whole_ns(i.value);
-    if (i.lo > -INFINITY) out->lo = known_f64((double)whole_ns(fmin(i.lo, i.value)));
-    if (i.hi < INFINITY) out->hi = known_f64((double)whole_ns(fmax(i.hi, i.value)));
-    const char *const name[] = {"lo", "hi"};
-    const bool known[] = {out->lo.known, out->hi.known};
-    for (int k = 0; k < 2; k++) {
-        if (known[k]) continue;
-        snprintf(end, sizeof end, "%s.%s", path, name[k]);
-        run_unknown(w->run, &w->c->unknown, end, "%zu samples, worth %.0f independent ones, do not bound it",
-                    w->n, floor(w->n_eff));
-    }
-}
-
-static const struct percentile {
-    const char *path;
-    size_t offset;
-    double q;
-} percentiles[] = {
-    {"latency_ns.p90", offsetof(struct run_latency, p90), 0.90},
-    {"latency_ns.p95", offsetof(struct run_latency, p95), 0.95},
-    {"latency_ns.p99", offsetof(struct run_latency, p99), 0.99},
-    {"latency_ns.p999", offsetof(struct run_latency, p999), 0.999},
-};
-
-/* i: the interval with waits as long as they were. */
-static void put_percentile(struct work *w, const struct percentile *p, struct interval i)
-{
-    struct interval upper = stats_quantile_interval_sorted(w->upper, w->n, w->n_eff, p->q, BENCH_CONFIDENCE);
-    i.value = nearest_rank(w->upper, w->n, p->q);
-    i.hi = fmax(i.hi, upper.hi);
-    if (isinf(i.value))
-        put_bound(w, p->path, nearest_rank(w->sorted, w->n, p->q));
-    else
-        put_time(w, (struct run_estimate *)((char *)&w->c->latency_ns + p->offset), p->path, i);
-}
-
-/* The median's interval comes from the samples in the order of time, as neighbours depend on each other. A
- * tail percentile is told only with so many samples that its interval is bounded above: a p99 of 50 runs
- * is just the slowest one. */
-static tare_status put_percentiles(struct work *w, tare_error *err)
-{
-    static const struct percentile median = {"latency_ns.p50", offsetof(struct run_latency, p50), 0.5};
-    size_t n = w->n;
-    struct interval i;
-    tare_status s = stats_median_interval(w->time_order, n, BENCH_CONFIDENCE, &i, err);
-    if (s < 0) return s;
-    put_percentile(w, &median, i);
-    for (size_t k = 0; k < sizeof percentiles / sizeof *percentiles; k++) {
-        const struct percentile *p = &percentiles[k];
-        uint64_t needed = summary_samples_needed(p->q);
-        if (n < needed)
-            run_unknown(w->run, &w->c->unknown, p->path, "%zu samples are too few: %llu are needed", n,
-                        (unsigned long long)needed);
-        else
-            put_percentile(w, p,
-                           stats_quantile_interval_sorted(w->sorted, n, w->n_eff, p->q, BENCH_CONFIDENCE));
-    }
-    return TARE_OK;
-}
-
-/* Where runs failed, or were due and not served, mean and maximum are bounds only. */
-static tare_status put_latency(struct work *w, tare_error *err)
-{
-    struct run_latency *l = &w->c->latency_ns;
-    size_t n = w->n;
-    double mean = stats_mean(w->time_order, n), longest = w->sorted[n - 1];
-    l->known = true;
-    l->min = known_u64(whole_ns(w->upper[0]));
-    if (w->s->n_waits) {
-        put_bound(w, "latency_ns.mean", mean);
-        put_bound(w, "latency_ns.max", longest);
-        run_unknown(w->run, &w->c->unknown, "latency_ns.stddev", "runs %s", what_became(w->s));
-        return put_percentiles(w, err);
-    }
-    l->mean = known_u64(whole_ns(mean));
-    l->max = known_u64(whole_ns(longest));
-    if (n > 1)
-        l->stddev = known_u64(whole_ns(stats_stddev(w->time_order, n)));
-    else
-        run_unknown(w->run, &w->c->unknown, "latency_ns.stddev", "one sample has no spread");
-    return put_percentiles(w, err);
-}
-
-static tare_status put_histogram(struct work *w, tare_error *err)
-{
-    struct hist h = HIST_INIT;
-    tare_status s = TARE_OK;
-    for (size_t i = 0; s == TARE_OK && i < w->s->n; i++) s = hist_record(&h, w->s->ns[i], err);
-    if (s == TARE_OK) run_set_histogram(w->run, w->c, &h);
-    hist_release(&h);
-    return s;
-}
-
-/* ---- throughput ---- */
 
 /* Rates of at most ten batches of neighbouring slices. Neighbours are alike, so single slices would claim too narrow an
  * interval; ten batches are long enough to be nearly independent, and their mean has Student's t with n - 1. */
@@ -183,15 +38,18 @@ static size_t batch_rates(const struct sampled *s, double *rates)
 static void put_throughput(struct work *w)
 {
     const struct sampled *s = w->s;
-    double wall = 0, rates[BATCHES];
-    for (size_t i = 0; i < s->n_slices; i++) wall += (double)s->slices[i].wall_ns;
+    double wall = 0, runs = 0, rates[BATCHES];
+    for (size_t i = 0; i < s->n_slices; i++) {
+        wall += (double)s->slices[i].wall_ns;
+        runs += (double)s->slices[i].n;
+    }
     w->c->throughput.unit = arena_printf(&w->run->arena, "%s/s", s->unit);
     if (!(wall > 0)) {
         run_unknown(w->run, &w->c->unknown, "throughput", "the runs took no time that the clock can tell");
         return;
     }
     struct run_estimate *rate = &w->c->throughput.rate;
-    *rate = (struct run_estimate){.known = true, .value = (double)s->n * s->units / wall * 1e9};
+    *rate = (struct run_estimate){.known = true, .value = runs * s->units / wall * 1e9};
     size_t n = batch_rates(s, rates);
     if (n < 2) {
         run_unknown(w->run, &w->c->unknown, "throughput.lo", "measured in one piece: no spread to go by");
@@ -200,30 +58,17 @@ static void put_throughput(struct work *w)
     }
     double half = stats_t_quantile((1 + BENCH_CONFIDENCE) / 2, (double)(n - 1)) * stats_stddev(rates, n) /
                   sqrt((double)n);
-    rate->lo = known_f64(fmax(rate->value - half, 0));
-    rate->hi = known_f64(rate->value + half);
+    double lo = rate->value - half, hi = rate->value + half;
+    stats_sort(rates, n);
+    if (n >= RANGE_FROM) { /* a few batches that stood still make t reach below 0 */
+        lo = fmax(lo, rates[0]);
+        hi = fmin(hi, rates[n - 1]);
+    }
+    rate->lo = known_f64(fmax(lo, 0));
+    rate->hi = known_f64(hi);
 }
 
 /* ---- all of it ---- */
-
-static tare_status fill(struct work *w, tare_error *err)
-{
-    size_t n = w->s->n, waited = 0;
-    for (size_t i = 0; i < w->n; i++) {
-        const struct wait *next = waited < w->s->n_waits ? &w->s->waits[waited] : NULL;
-        bool waits = next && next->after <= i - waited;
-        w->sorted[i] = w->time_order[i] = (double)(waits ? next->ns : w->s->ns[i - waited]);
-        w->upper[i] = waits ? INFINITY : w->sorted[i];
-        waited += waits;
-    }
-    stats_sort(w->sorted, w->n);
-    stats_sort(w->upper, w->n);
-    tare_status s = stats_n_eff(w->time_order, w->n, &w->n_eff, err);
-    if (s < 0 || (s = put_latency(w, err)) < 0 || (s = put_histogram(w, err)) < 0) return s;
-    run_set_samples(w->run, w->c, w->s->ns, n, n > RUN_SAMPLES_MAX ? "first" : "all");
-    put_throughput(w);
-    return TARE_OK;
-}
 
 tare_status summarise(struct run *run, struct run_case *c, const struct sampled *s, tare_error *err)
 {
@@ -232,12 +77,20 @@ tare_status summarise(struct run *run, struct run_case *c, const struct sampled 
     c->unit = arena_str(&run->arena, s->unit);
     if (s->units >= 0) c->units_per_run = known_u64((uint64_t)s->units);
     if (s->n == 0) return error_set(err, TARE_INVALID, "case %s: no samples", c->name);
-    size_t n = s->n + s->n_waits;
-    double *room = mem_new(n, 3 * sizeof *room);
-    struct work w = {run, c, s, n, room, room + n, room + 2 * n, 0};
-    tare_status status = room ? fill(&w, err) : error_nomem(err, "%zu samples", n);
-    mem_free(room);
-    return status;
+    const struct spread latency = {.run = run,
+                                   .c = c,
+                                   .into = &c->latency_ns,
+                                   .path = "latency_ns",
+                                   .ns = s->ns,
+                                   .n = s->n,
+                                   .waits = s->waits,
+                                   .n_waits = s->n_waits,
+                                   .n_failed = s->n_failed};
+    tare_status status = spread_put(&latency, err);
+    if (status < 0) return status;
+    run_set_samples(run, c, s->ns, s->n, s->n > RUN_SAMPLES_MAX ? "first" : "all");
+    put_throughput(&(struct work){run, c, s});
+    return TARE_OK;
 }
 
 /* ---- how it went ---- */
@@ -255,7 +108,10 @@ static void put_stability(struct bench *b, struct run_case *c, const struct case
                                           .half_width = known_if_finite(w->half_width),
                                           .unstable = known_bool(w->stopped == STOP_BUDGET && !w->open.known),
                                           .migrations = w->disturbed.process.migrations};
-    if (!w->open.known) c->stability.moves = known_u64(w->moves);
+    if (w->instance->subject->ops->load)
+        run_unknown(b->run, &c->unknown, "stability.moves", "a service runs where it is");
+    else if (!w->open.known)
+        c->stability.moves = known_u64(w->moves);
     if (b->plan->percentile > 0)
         c->stability.half_width_percentile = known_if_finite(w->half_width_percentile);
     if (w->judged) c->stability.steady = known_bool(w->steady);
@@ -304,10 +160,16 @@ static void put_child_memory(struct bench *b, struct run_case *c, const struct c
         run_unknown(b->run, &c->unknown, none[i], "each run is a new process");
 }
 
+static const char of_service[] = "a service runs in a process of its own, which was not looked at";
+
 /* The case's share on top of what the process held before any case was loaded, so that neighbours do not count. */
 static tare_status put_memory(struct bench *b, struct run_case *c, const struct case_work *w, tare_error *err)
 {
     const struct memory_track *m = &w->memory;
+    if (w->instance->subject->ops->load) {
+        run_unknown(b->run, &c->unknown, "memory", "%s", of_service);
+        return TARE_OK;
+    }
     c->memory.known = true;
     run_unknown(b->run, &c->unknown, "memory.fragmentation", "the subject does not tell");
     c->memory.minor_faults = known_u64(used_by(w)->minor_faults);
@@ -365,6 +227,10 @@ static void put_cpu(struct bench *b, struct run_case *c, const struct case_work 
 {
     const struct procstat *used = used_by(w);
     struct run_cpu *cpu = &c->cpu;
+    if (w->instance->subject->ops->load) {
+        run_unknown(b->run, &c->unknown, "cpu", "%s", of_service);
+        return;
+    }
     cpu->known = true;
     cpu->user_ns = known_u64(used->user_ns);
     cpu->system_ns = known_u64(used->system_ns);
@@ -386,6 +252,10 @@ static void put_cpu(struct bench *b, struct run_case *c, const struct case_work 
 static void put_io(struct bench *b, struct run_case *c, const struct case_work *w)
 {
     struct run_io *io = &c->io;
+    if (w->instance->subject->ops->load) {
+        run_unknown(b->run, &c->unknown, "io", "%s", of_service);
+        return;
+    }
     io->known = true;
     io->read_bytes = used_by(w)->read_bytes;
     io->write_bytes = used_by(w)->write_bytes;
@@ -397,6 +267,13 @@ static void put_io(struct bench *b, struct run_case *c, const struct case_work *
 static void put_self(struct bench *b, struct run_case *c, const struct case_work *w)
 {
     const struct subject_ops *ops = w->instance->subject->ops;
+    if (ops->load) { /* while the service works, so that it is no part of its time */
+        c->self.known = true;
+        c->self.ns_per_run = c->http.client_ns;
+        run_unknown(b->run, &c->unknown, "self.share",
+                    "the client works beside the service: http.client_busy");
+        return;
+    }
     bool watching = !w->usage.runs && typical_ns(w) * b->workers >= WATCH_EACH_NS;
     uint64_t loop = watching ? b->self_watching_ns : b->self_ns;
     uint64_t own = (ops->reports_time ? 0 : loop) + (ops->overhead_ns ? ops->overhead_ns(w->instance) : 0);
@@ -457,6 +334,7 @@ tare_status record_case(struct bench *b, struct case_work *w, tare_error *err)
     if (s < 0 || (s = put_memory(b, c, w, err)) < 0 || (s = put_gpu_memory(b, c, w, err)) < 0 ||
         (s = outliers_explain(w, &c->outliers, err)) < 0)
         return s;
+    if (ops->load && (s = record_http(b, c, w, err)) < 0) return s;
     put_cpu(b, c, w);
     put_io(b, c, w);
     put_self(b, c, w);
@@ -485,10 +363,11 @@ void record_plan(struct bench *b)
         run_map_int(a, m, "warmup", p->warmup_runs);
     run_map_int(a, m, "min_runs", (int64_t)p->min_runs);
     if (p->max_runs) run_map_int(a, m, "max_runs", (int64_t)p->max_runs);
-    run_map_int(a, m, "concurrency", b->workers);
+    bool by_case = p->cases[0].subject->ops->load != NULL; /* rate and concurrency are parameters of each */
+    if (!by_case) run_map_int(a, m, "concurrency", b->workers);
     run_map_text(a, m, "load", p->load == BENCH_OPEN ? "open" : "closed");
     if (p->load == BENCH_OPEN) {
-        run_map_real(a, m, "rate", p->rate);
+        if (!by_case) run_map_real(a, m, "rate", p->rate);
         run_map_text(a, m, "arrivals", p->arrivals == BENCH_POISSON ? "poisson" : "constant");
     }
     run_map_int(a, m, "seed", (int64_t)(p->seed & INT64_MAX));

@@ -95,6 +95,8 @@ static tare_status update_precision(struct bench *b, struct case_work *w, tare_e
     tare_status s = stopping_precision(w->samples.items, w->samples.n, asked, &p, err);
     if (s < 0) return s;
     w->half_width = p.median;
+    w->median_ns = p.median_ns;
+    w->looked_ns = w->spent_ns;
     w->half_width_percentile = p.percentile;
     w->next_check = stopping_next(w->samples.n);
     return TARE_OK;
@@ -144,13 +146,12 @@ static tare_status one_round(struct bench *b, const size_t *order, size_t n, tar
         if (s < 0) return s;
         if (w->stopped) continue; /* its process ended after an answer */
         s = bench_interrupted(b) ? TARE_OK : case_revive(b, w, &why);
-        uint64_t spent = w->spent_ns;
+        uint64_t spent = w->spent_ns, clock = bench_machine.now();
         if (s == TARE_OK && !bench_interrupted(b)) s = measure_slice(b, w, n, &why);
         s = s < 0 ? case_failed(b, w, &why, err) : decide_stop(b, w, err);
         if (s < 0) return s;
-        uint64_t budget = b->plan->budget_ns;
-        uint64_t counted = spent < budget ? budget - spent : 0; /* what is left of it, if it is done now */
-        b->done_ns += w->stopped || w->spent_ns - spent > counted ? counted : w->spent_ns - spent;
+        b->round_ns += bench_machine.now() - clock;
+        b->round_spent_ns += w->spent_ns - spent;
         bench_tell(b, w, "measuring");
     }
     return TARE_OK;
@@ -165,11 +166,10 @@ static tare_status measure_open(struct bench *b, size_t first, size_t n, tare_er
         if (w->stopped || (s = case_turn(b, w, err)) < 0 || w->stopped) continue;
         bench_tell(b, w, "measuring");
         s = case_revive(b, w, &why);
-        if (s == TARE_OK) s = open_window(b, w, &why);
+        if (s == TARE_OK) s = (w->instance->subject->ops->load ? requests_window : open_window)(b, w, &why);
         if (s == TARE_OK) w->stopped = bench_interrupted(b) ? STOP_INTERRUPTED : STOP_BUDGET;
         if (s == TARE_OK && w->samples.n) s = update_precision(b, w, &why);
         if (s < 0) s = case_failed(b, w, &why, err);
-        b->done_ns += b->plan->budget_ns;
     }
     return s;
 }
@@ -178,7 +178,8 @@ static tare_status measure_open(struct bench *b, size_t first, size_t n, tare_er
  * meanwhile then touches all of them alike. One that is done leaves, and the others go on. */
 tare_status rounds_measure(struct bench *b, size_t first, size_t n, tare_error *err)
 {
-    if (b->plan->load == BENCH_OPEN) return measure_open(b, first, n, err);
+    if (b->plan->load == BENCH_OPEN || b->plan->cases[first].subject->ops->load)
+        return measure_open(b, first, n, err);
     size_t *order = mem_new(n, sizeof *order), active;
     if (!order) return error_nomem(err, "%zu cases", n);
     active = 0;

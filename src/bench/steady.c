@@ -87,13 +87,14 @@ static tare_status of_percentile(double *x, size_t n, double q, double *out, tar
 tare_status stopping_precision(const uint64_t *ns, size_t n, double percentile, struct precision *out,
                                tare_error *err)
 {
-    *out = (struct precision){INFINITY, percentile > 0 ? INFINITY : 0};
+    *out = (struct precision){INFINITY, percentile > 0 ? INFINITY : 0, 0};
     if (n == 0) return TARE_OK;
     double *x = stats_doubles(ns, n, err);
     if (!x) return TARE_NOMEM;
     struct interval median;
     tare_status s = stats_median_interval(x, n, BENCH_CONFIDENCE, &median, err);
     if (s == TARE_OK) out->median = half_width(median);
+    if (s == TARE_OK) out->median_ns = median.value;
     if (s == TARE_OK && percentile > 0) s = of_percentile(x, n, percentile, &out->percentile, err);
     mem_free(x);
     return s;

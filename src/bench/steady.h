@@ -26,6 +26,7 @@ tare_status warmup_judge(const uint64_t *ns, size_t n, struct warmup_verdict *ou
 
 struct precision { /* half the 95 % interval over the value; INFINITY: not bounded yet */
     double median, percentile;
+    double median_ns; /* the value itself; 0: unknown */
 };
 
 /* The interval of the median is the wider of the order statistics with n_eff and of how batch medians wander; that

@@ -57,7 +57,14 @@ tare_status grid_build(const struct grid *asked, const struct grid_subject *subj
  * itself; they were read once already, so that a mistake is told where it stands ---- */
 
 /* What a row is for; the kinds of a command's usage are some of these. */
-enum { KIND_MODEL = 1, KIND_COMMAND = 2, KIND_PYTHON = 4, KIND_SAVED = 8, KIND_TRACES = 16 };
+enum {
+    KIND_MODEL = 1,
+    KIND_COMMAND = 2,
+    KIND_PYTHON = 4,
+    KIND_SAVED = 8,
+    KIND_TRACES = 16,
+    KIND_SERVICE = 32
+};
 
 struct model_args {
     const char *batch, *seq, *threads, *provider, *io, *inputs; /* NULL: not said */
@@ -94,7 +101,7 @@ struct command_args {
 #define OPT_RUNTIME(m, more_inputs) \
     OPT_PATH(0, "inputs", &(m)->inputs, "<path>", \
                  "an .npz, an .npy, a folder of them, or an ONNX test_data_set" more_inputs, \
-                 .only_for = KIND_MODEL | KIND_PYTHON), \
+                 .only_for = KIND_MODEL | KIND_PYTHON | KIND_SERVICE), \
     OPT_INT_IN(0, "optimization", &(m)->optimization, -1, 99, \
                  "the runtime's graph optimisation level: 0, 1, 2, 99", .flags = OPT_NO_DEFAULT, \
                  .only_for = KIND_MODEL), \
@@ -110,9 +117,9 @@ struct command_args {
     OPT_STRING(0, "prepare", &(c)->prepare, "<line>", "shell line before each run, not timed", \
                  .only_for = KIND_COMMAND, .hint = (where)), \
     OPT_TIME_IN(0, "timeout", &(c)->timeout, 0, INT64_MAX, \
-                 "end a run, or the loading of a model, that takes longer (models: 10m, loading 1h)", \
+                 "end a run, or the loading of a model, that takes longer (models: 10m, loading 1h; requests: 30s)", \
                  .flags = OPT_NO_DEFAULT, \
-                 .only_for = KIND_MODEL | KIND_COMMAND | KIND_PYTHON), \
+                 .only_for = KIND_MODEL | KIND_COMMAND | KIND_PYTHON | KIND_SERVICE), \
     OPT_FLAG(0, "ignore-failure", &(c)->ignore_failure, "a non-zero exit status is no failure", \
                  .only_for = KIND_COMMAND, .hint = (where))
 /* clang-format on */

@@ -33,6 +33,7 @@ void cli_init(struct cli *cli)
     const char *all = secure_getenv("LC_ALL"), *ctype = secure_getenv("LC_CTYPE"),
                *lang = secure_getenv("LANG");
     struct term_env env = {.term = secure_getenv("TERM"), .no_color = secure_getenv("NO_COLOR")};
+    env.force_color = secure_getenv("FORCE_COLOR");
     env.columns = secure_getenv("COLUMNS");
     env.locale = lang;
     if (ctype && *ctype) env.locale = ctype;
@@ -123,7 +124,8 @@ static void run_pager(const char *program, int from)
 {
     if (dup2(from, STDIN_FILENO) < 0) _exit(127);
     signal(SIGPIPE, SIG_DFL);
-    setenv("LESS", "FRX", 0); /* quit if it fits one screen, keep colours, leave the text on the screen */
+    setenv("LESS", "FRXS",
+           0); /* quit if it fits one screen, keep colours, leave the text there, cut long lines */
     execl("/bin/sh", "sh", "-c", program, (char *)NULL);
     _exit(127);
 }
@@ -154,7 +156,7 @@ static const char *pager_program(void)
     const char *own = secure_getenv("TARE_PAGER"), *common = secure_getenv("PAGER");
     if (own) return own;
     if (common) return common;
-    return "if command -v less >/dev/null; then exec less -FRX; else exec cat; fi";
+    return "if command -v less >/dev/null; then exec less -FRXS; else exec cat; fi";
 }
 
 /* The pager starts with the answer, not before: until then the terminal belongs to the progress bar. */
@@ -291,6 +293,15 @@ static const char *project_file(const struct opt_request *req, const struct opt 
 /* The sources of settings below the command line, weakest first. */
 static opt_layer_fn *const layers[] = {project_file, environment, NULL};
 
+static const char *nearest_option(const struct opt_request *req, const char *name)
+{
+    struct suggest near;
+    suggest_init(&near, name, strlen(name));
+    for (const struct opt *row = req->rows; row->type != OPT_TYPE_END; row++)
+        if (row->type != OPT_TYPE_GROUP && !(row->flags & OPT_HIDDEN)) suggest_offer(&near, row->name);
+    return suggest_best(&near);
+}
+
 /* Names in tare.yaml that no command or option has: better said than silently without effect. */
 static tare_status check_settings(struct cli *cli, const struct opt_request *req)
 {
@@ -299,9 +310,11 @@ static tare_status check_settings(struct cli *cli, const struct opt_request *req
         if (s->section[0] && !command_find(s->section))
             return error_set(&cli->error, TARE_INVALID, "%s:%u: tare has no command '%s'", cli->settings.path,
                              s->line, s->section);
-        if (strcmp(s->section, req->command) == 0 && !opt_find(req, s->name, strlen(s->name)))
-            return error_set(&cli->error, TARE_INVALID, "%s:%u: tare %s has no option '%s'",
-                             cli->settings.path, s->line, s->section, s->name);
+        if (strcmp(s->section, req->command) != 0 || opt_find(req, s->name, strlen(s->name))) continue;
+        const char *best = nearest_option(req, s->name);
+        return error_set(&cli->error, TARE_INVALID, "%s:%u: tare %s has no option '%s'%s%s%s",
+                         cli->settings.path, s->line, s->section, s->name, best ? "; did you mean " : "",
+                         best ? best : "", best ? "?" : "");
     }
     return TARE_OK;
 }
@@ -366,11 +379,26 @@ static int check_all_written(struct cli *cli, const struct opt *rows)
     return rc;
 }
 
+static const struct opt_choice color_words[] = {
+    {"auto", COLOR_AUTO, "on a terminal, or where FORCE_COLOR is set"},
+    {"always", COLOR_ALWAYS, "also in a pipe or a file"},
+    {"never", COLOR_NEVER, NULL},
+    {NULL, 0, NULL},
+};
+
+static void choose_color(struct cli *cli)
+{
+    if (cli->color != COLOR_AUTO) cli->out_term.color = cli->err_term.color = cli->color == COLOR_ALWAYS;
+}
+
 int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt *rows, int *argc,
                 char ***argv)
 {
+    bool no_color = false;
     const struct opt common[] = {
-        OPT_FLAG(0, "no-color", &cli->no_color, "never colour the output"),
+        OPT_ENUM(0, "color", &cli->color, color_words, "colour"),
+        OPT_FLAG(0, "no-color", &no_color, "as --color never", .flags = OPT_HIDDEN),
+        OPT_FLAG(0, "wide", &cli->wide, "all columns, nothing shortened or wrapped"),
         OPT_FLAG('h', "help", NULL, "print this help and exit", .flags = OPT_NO_ENV),
         OPT_END,
     };
@@ -390,7 +418,8 @@ int cli_options(struct cli *cli, const struct opt_usage *usage, const struct opt
     if (opt_read(&req, argc, argv, &help, &cli->error) < 0)
         return cli->error.status == TARE_NOMEM ? cli_fail(cli) : cli_usage_error(cli, "%s", cli->error.text);
     cli->paged = help || (cli->command && (cli->command->flags & CMD_PAGER));
-    if (cli->no_color) cli->out_term.color = cli->err_term.color = false;
+    if (no_color) cli->color = COLOR_NEVER;
+    choose_color(cli);
     if (help) {
         opt_help(&text, &req);
         rc = cli_put(cli, &text);

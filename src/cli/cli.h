@@ -38,12 +38,15 @@ enum cli_exit {
     CLI_FAILED = 3,  /* could not measure, read or write */
 };
 
+enum cli_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER }; /* auto: as term_detect() finds */
+
 struct cli {
     const struct command *command; /* the one running; NULL for tare itself */
     FILE *out, *err;
     struct term out_term, err_term;
-    tare_error error; /* for cli_fail() */
-    bool no_color;
+    tare_error error;         /* for cli_fail() */
+    int color;                /* enum cli_color */
+    bool wide;                /* tables and sentences as long as they are, whatever the terminal */
     bool ignored_sigpipe;     /* as whoever started tare had it: for the program of `tare run` */
     bool paged;               /* the answer may be long */
     bool answered;            /* something was written to `out` */

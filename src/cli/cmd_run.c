@@ -20,6 +20,7 @@ static const struct opt_usage usage = {
              "summary goes to stderr. Samples are written to a trace as they are taken, beside the scopes of programs "
              "that use libtare; the run document has averages, peaks, phases, alerts and findings.",
     .tail = "tare run -- python train.py\n"
+            "tare run --stacks -- python train.py\n"
             "tare run --interval 100ms --probe process,system -o train.json -- ./server\n"
             "tare run --alert 'cpu>80% for 10s' --alert 'memory>80%' --on-alert ./notify.sh -- python train.py\n"
             "tare run --alert 'process.memory.rss>4GB for 1m clear 3GB' --country FR -- ./job\n"
@@ -68,6 +69,8 @@ static int check_injected(struct run_command *a)
         return cli_usage_error(a->cli, "--gpu records into a trace: with --no-save name one with --trace");
     if (o->memory.on && !kept)
         return cli_usage_error(a->cli, "--memory records into a trace: with --no-save name one with --trace");
+    if (o->stacks.on && !kept)
+        return cli_usage_error(a->cli, "--stacks records into a trace: with --no-save name one with --trace");
     const char *doubt = o->memory.on && o->command[0] ? watch_memory_doubt(o->command[0]) : NULL;
     if (doubt) cli_warn(a->cli, "--memory: %s %s", o->command[0], doubt);
     return 0;
@@ -99,6 +102,14 @@ static int read_args(struct run_command *a, int argc, char **argv)
                  "record who allocates and frees, sampled; =all: each allocation", .takes = never),
         OPT_UINT_IN(0, "memory-every", &o->memory.every, 1, UINT64_C(1) << 40, "bytes between samples, on average",
                  .needs = "memory"),
+        OPT_GROUP("Stacks"),
+        OPT_FLAG(0, "stacks", &o->stacks.on,
+                 "sample where threads of Python are, of the program and of what it starts; `tare report --stacks` "
+                 "shows it"),
+        OPT_DOUBLE(0, "stacks-hz", &o->stacks.hz, 0.1, 10000, "looks per second, where the budget allows",
+                 .needs = "stacks"),
+        OPT_DOUBLE(0, "stacks-budget", &o->stacks.budget, 0.01, 100,
+                 "percent of one processor that looking may take", .needs = "stacks"),
         OPT_GROUP("Alerts"),
         OPT_LIST('a', "alert", &a->alerts, "<rule>", "tell when it holds: 'cpu>80% for 10s'"),
         OPT_FLAG(0, "fail", &a->fail, "exit 1 if one of --alert was told and the program itself ended with 0",
@@ -233,7 +244,7 @@ static void show_run(const struct run_command *a, const struct run *run)
     struct stream s;
     if (a->quiet) return;
     stream_init(&s, (struct sink){write_err, a->cli}, &a->cli->error);
-    s.style = cli_style(&a->cli->err_term);
+    s.style = cli_style(a->cli, &a->cli->err_term);
     if (a->json)
         report_run_json(&s, &r);
     else
@@ -262,6 +273,8 @@ static tare_status answer_run(const struct run_command *a, const struct watcher 
     if (a->html) write_page(a, w, run);
     if (a->watch.gpu.on && w->traced && !a->quiet)
         cli_note(a->cli, "what the GPUs did: tare report --gpu %s", w->places.trace);
+    if (a->watch.stacks.on && w->traced && !a->quiet)
+        cli_note(a->cli, "where the time went: tare report --stacks %s", w->places.trace);
     if (w->alive && !a->quiet)
         cli_note(a->cli, "%zu process%s of the program still run%s (--wait-all waits for them)", w->alive,
                  w->alive == 1 ? "" : "es", w->alive == 1 ? "s" : "");
@@ -323,7 +336,9 @@ static int watch_and_answer(const struct run_command *a, struct run *run)
 int cmd_run(struct cli *cli, int argc, char **argv)
 {
     struct run_command a = {.cli = cli,
-                            .watch = {.interval = {100000000}, .memory = {.every = MEMORY_EVERY}},
+                            .watch = {.interval = {100000000},
+                                      .memory = {.every = MEMORY_EVERY},
+                                      .stacks = {.hz = STACKS_HZ, .budget = STACKS_BUDGET}},
                             .history = HISTORY_ARGS_INIT};
     struct run run;
     a.watch.ignored_sigpipe = cli->ignored_sigpipe;

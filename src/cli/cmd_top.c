@@ -89,7 +89,7 @@ static int show_top(struct cli *cli, struct top_command *a)
     v->sort = (enum top_sort)a->sort;
     v->interval_s = (double)a->interval.ns / 1e9;
     v->utf8 = cli->out_term.utf8;
-    v->no_color = cli->no_color;
+    v->no_color = cli->color == COLOR_NEVER;
     v->width = cli->out_term.tty ? cli->out_term.width : FILE_WIDTH;
     a->from.program = (pid_t)a->pid;
     a->from.alerts = (const char *const *)a->alerts.items;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * cmd_version.c - `tare version`: which tare this is. */
+#include <gnu/libc-version.h>
 #include <jansson.h>
 #include <openssl/crypto.h>
 #include <sqlite3.h>
@@ -13,6 +14,10 @@
 
 #ifndef TARE_COMMIT
 #define TARE_COMMIT ""
+#endif
+
+#ifndef TARE_FLAGS
+#define TARE_FLAGS ""
 #endif
 
 #if defined(__clang__)
@@ -48,11 +53,13 @@ static void say_version(struct answer *a)
     answer_str(a, "version", TARE_VERSION, "tare %s\n", TARE_VERSION);
     say_fact(a, "commit", TARE_COMMIT[0] ? TARE_COMMIT : NULL);
     say_fact(a, "compiler", COMPILER);
+    say_fact(a, "flags", TARE_FLAGS[0] ? TARE_FLAGS : NULL);
     answer_object(a, "features");
     say_fact(a, "architecture", ARCHITECTURE);
     say_fact(a, "sanitizer", SANITIZER);
     answer_object_end(a);
     answer_object(a, "linked");
+    say_fact(a, "glibc", gnu_get_libc_version());
     say_fact(a, "jansson", jansson_version_str());
     say_fact(a, "zstd", ZSTD_versionString());
     say_fact(a, "libyaml", yaml_get_version_string());
@@ -67,8 +74,8 @@ int cmd_version(struct cli *cli, int argc, char **argv)
 {
     static const struct opt_usage usage = {
         .synopsis = "tare version [options]",
-        .about = "Print the version, the commit and the compiler this tare was built from, and the libraries "
-                 "it is linked with.",
+        .about = "Print the version of this tare, the commit, the compiler and the flags it was built from, and the "
+                 "libraries it is linked with.",
     };
     bool json = false;
     struct answer a;

@@ -51,7 +51,7 @@ command_fn cmd_ab_spin, cmd_ab_worker, cmd_compare, cmd_trace_view;
 command_fn cmd_bench, cmd_complete, cmd_completion, cmd_doctor, cmd_export, cmd_help, cmd_plan, cmd_push,
     cmd_report;
 command_fn cmd_history, cmd_trend, cmd_tune;
-command_fn cmd_attach, cmd_audit, cmd_import, cmd_inspect, cmd_run, cmd_serve, cmd_synth, cmd_token, cmd_top,
-    cmd_version, cmd_webhook;
+command_fn cmd_attach, cmd_audit, cmd_import, cmd_init, cmd_inspect, cmd_run, cmd_serve, cmd_synth, cmd_token,
+    cmd_top, cmd_version, cmd_webhook;
 
 #endif

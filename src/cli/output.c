@@ -40,12 +40,12 @@ static struct sink cli_sink(struct cli *cli)
     return (struct sink){write_answer, cli};
 }
 
-struct report_style cli_style(const struct term *t)
+struct report_style cli_style(const struct cli *cli, const struct term *t)
 {
     return (struct report_style){term_style(t, TERM_BOLD),  term_style(t, TERM_DIM),
                                  term_style(t, TERM_PLAIN), t->utf8,
                                  term_style(t, TERM_GREEN), term_style(t, TERM_YELLOW),
-                                 term_style(t, TERM_RED),   t->tty ? t->width : 0};
+                                 term_style(t, TERM_RED),   t->tty && !cli->wide ? t->width : 0};
 }
 
 int cli_stream_result(struct cli *cli, tare_status status)
@@ -81,7 +81,7 @@ tare_status output_open(struct cli *cli, struct output *o, const char *path)
     tare_status s = o->is_file ? file_out_open(&o->file, path, FILE_SHARED, &cli->error) : TARE_OK;
     if (s != TARE_OK) return s;
     stream_init(&o->stream, (struct sink){write_output, o}, &cli->error);
-    if (!o->is_file) o->stream.style = cli_style(&cli->out_term);
+    if (!o->is_file) o->stream.style = cli_style(cli, &cli->out_term);
     return TARE_OK;
 }
 
@@ -104,7 +104,7 @@ tare_status output_runs(struct cli *cli, const char *path, const struct run_repo
 
 void cli_answer_begin(struct cli *cli, struct answer *a, bool as_json)
 {
-    struct report_style style = cli_style(&cli->out_term);
+    struct report_style style = cli_style(cli, &cli->out_term);
     answer_begin(a, cli_sink(cli), as_json, &style, &cli->error);
 }
 

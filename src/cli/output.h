@@ -26,7 +26,8 @@ tare_status output_runs(struct cli *cli, const char *path, const struct run_repo
 /* Writes to the command's answer; fails once its reader is gone or the disk is full. */
 struct sink cli_sink_exact(
     struct cli *cli); /* models, pages, documents as they were kept: cleaned for terminals alone */
-struct report_style cli_style(const struct term *t); /* what this terminal may be told */
+struct report_style cli_style(const struct cli *cli,
+                              const struct term *t); /* what this terminal may be told */
 /* The exit code for an answer that ended with `status`. A lost answer is left to cli_finish(). */
 int cli_stream_result(struct cli *cli, tare_status status);
 

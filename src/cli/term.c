@@ -18,7 +18,8 @@ void term_detect(struct term *out, int fd, const struct term_env *env)
     out->utf8 = env->locale && (strcasestr(env->locale, "utf-8") || strcasestr(env->locale, "utf8"));
     bool dumb = !env->term || !*env->term || strcmp(env->term, "dumb") == 0;
     bool refused = env->no_color && *env->no_color;
-    out->color = out->tty && !dumb && !refused;
+    bool forced = env->force_color && *env->force_color && strcmp(env->force_color, "0") != 0;
+    out->color = !refused && (forced || (out->tty && !dumb));
     struct winsize size;
     if (out->tty && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20) out->width = size.ws_col;
     long columns = env->columns ? strtol(env->columns, NULL, 10) : 0;

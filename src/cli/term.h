@@ -17,7 +17,7 @@ struct term {
 
 /* What the environment says about a terminal; read by cli.c, given by hand in tests. Any may be NULL. */
 struct term_env {
-    const char *term, *no_color, *columns, *locale;
+    const char *term, *no_color, *force_color, *columns, *locale;
 };
 void term_detect(struct term *out, int fd, const struct term_env *env);
 

@@ -69,7 +69,14 @@ uint32_t crc32c_portable(uint32_t seed, const void *data, size_t n)
 
 #if defined(__x86_64__)
 
-__attribute__((target("sse4.2"))) static uint32_t crc32c_sse42(uint32_t seed, const void *data, size_t n)
+/* clang takes the instruction for a feature of its own, which gcc before 11 does not know. */
+#ifdef __clang__
+#define TARGET "sse4.2,crc32"
+#else
+#define TARGET "sse4.2"
+#endif
+
+__attribute__((target(TARGET))) static uint32_t crc32c_sse42(uint32_t seed, const void *data, size_t n)
 {
     const unsigned char *p = data;
     uint64_t crc = (uint32_t)~seed;

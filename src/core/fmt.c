@@ -11,6 +11,9 @@ static const char *const time_units[] = {"ns", "us", "ms", "s", NULL};
 static const char *const byte_units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", NULL};
 static const char *const powers[] = {"", "k", "M", "G", "T", "P", "E", NULL};
 
+#define LEAST_SHOWN 1e-9 /* nobody counts more zeros */
+#define MOST_SHOWN 1e21  /* nor more digits; room for them and their commas */
+
 /* Divide x by `step` until it reads less than `limit`: the unit it has then. */
 static const char *scale(double *x, const char *const *units, double step, double limit)
 {
@@ -51,7 +54,11 @@ static struct shown three_of(double v, bool zeros)
     if (!isfinite(v)) return out;
     int places = a < 0.9995 ? 3 : three_digits(a);
     if (a == 0 || (!zeros && a == floor(a))) places = 0;
-    if (a >= 1e15 || (a < 0.0995 && a > 0)) {
+    if (a > 0 && a < LEAST_SHOWN) {
+        snprintf(out.s, sizeof out.s, v < 0 ? "> -%.9f" : "< %.9f", LEAST_SHOWN);
+    } else if (a > 0 && a < 1e-4) {
+        snprintf(out.s, sizeof out.s, "%.*f", (int)ceil(-log10(a)) + 2, v); /* no power of ten */
+    } else if (a >= MOST_SHOWN || (a < 0.0995 && a > 0)) {
         snprintf(out.s, sizeof out.s, "%.3g", v);
     } else {
         int n = snprintf(plain, sizeof plain, "%.*f", places, v);
@@ -160,12 +167,8 @@ static bool is_factor(double ratio)
 static void add_change(struct buf *b, double ratio, bool factor)
 {
     double p = 100 * (ratio - 1);
-    if (fabs(p) < 0.005) p = 0;              /* no "-0.00" */
-    if (factor && ratio > 0 && ratio < 1e-9) /* nobody counts more zeros */
-        buf_add_str(b, "< 0.000000001x");
-    else if (factor && ratio > 0 && ratio < 1e-4)
-        buf_printf(b, "%.*fx", (int)ceil(-log10(ratio)) + 2, ratio); /* no power of ten */
-    else if (factor)
+    if (fabs(p) < 0.005) p = 0; /* no "-0.00" */
+    if (factor)
         buf_printf(b, "%sx", three_of(ratio, false).s);
     else
         buf_printf(b, "%+.*f", decimals(fabs(p), 0.995, 99.5), p);

@@ -448,7 +448,19 @@ static double wander_half(const double *b, size_t batches, double level)
     return stats_t_quantile((1 + level) / 2, WANDER_FREEDOM) * sqrt(variance);
 }
 
-static tare_status batch_wander(struct stats_sample x, double level, double *half, tare_error *err)
+/* What a machine does to a time is a factor: where all batches are above 0 it is their logarithms that wander, and the
+ * interval is `out`'s value divided and multiplied: that of a time never reaches 0, however wide it is. */
+static void widen(struct interval *out, double *medians, size_t batches, double level)
+{
+    bool factors = true;
+    for (size_t i = 0; i < batches; i++) factors = factors && medians[i] > 0;
+    for (size_t i = 0; factors && i < batches; i++) medians[i] = log(medians[i]);
+    double half = wander_half(medians, batches, level);
+    out->lo = fmin(out->lo, factors ? out->value * exp(-half) : out->value - half);
+    out->hi = fmax(out->hi, factors ? out->value * exp(half) : out->value + half);
+}
+
+static tare_status batch_wander(struct stats_sample x, double level, struct interval *out, tare_error *err)
 {
     double medians[WANDER_BATCHES];
     size_t batches = x.n / WANDER_SIZE,
@@ -462,22 +474,21 @@ static tare_status batch_wander(struct stats_sample x, double level, double *hal
         s = stats_median(x.x + at, count, &medians[i], err);
         at += count;
     }
-    if (s == TARE_OK) *half = wander_half(medians, batches, level);
+    if (s == TARE_OK) widen(out, medians, batches, level);
     return s;
 }
 
 tare_status stats_median_interval(const double *x, size_t n, double level, struct interval *out,
                                   tare_error *err)
 {
-    double n_eff, *sorted, half = 0;
+    double n_eff, *sorted;
     tare_status s = check_level(level, err);
     if (s < 0 || (s = stats_n_eff(x, n, &n_eff, err)) < 0) return s;
-    if (n >= WANDER_FROM && (s = batch_wander((struct stats_sample){x, n}, level, &half, err)) < 0) return s;
     if ((s = sorted_copy(x, n, &sorted, err)) < 0) return s;
-    *out = stats_quantile_interval_sorted(sorted, n, n_eff, 0.5, level);
-    out->lo = fmin(out->lo, out->value - half);
-    out->hi = fmax(out->hi, out->value + half);
+    struct interval found = stats_quantile_interval_sorted(sorted, n, n_eff, 0.5, level);
     mem_free(sorted);
+    if (n >= WANDER_FROM && (s = batch_wander((struct stats_sample){x, n}, level, &found, err)) < 0) return s;
+    *out = found;
     return TARE_OK;
 }
 

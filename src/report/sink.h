@@ -26,7 +26,7 @@ struct report_style {
     const char *bold, *dim, *plain;
     bool utf8;
     const char *good, *warn, *bad; /* of verdicts and severities */
-    unsigned width;                /* of the terminal, for sentences to be wrapped at; 0: none */
+    unsigned width; /* of the terminal, for tables and sentences to fit; 0: as long as they are */
 };
 #define REPORT_STYLE_NONE {"", "", "", false, "", "", "", 0}
 

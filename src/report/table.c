@@ -140,15 +140,16 @@ static void add_piece(struct buf *out, const struct piece *p)
     if (*colour) buf_add_str(out, p->style->plain);
 }
 
-static void print_cell(const struct table *t, struct buf *out, uint32_t c, uint32_t width, struct piece p)
-{
-    uint32_t pad = width > p.columns ? width - p.columns : 0;
-    bool last = c + 1 == t->n_columns, left = t->columns[c].left;
-    if (c > 0) add_blanks(out, TABLE_GAP);
-    if (!left) add_blanks(out, pad);
-    add_piece(out, &p);
-    if (left && !last) add_blanks(out, pad);
-}
+/* ---- widths ---- */
+
+enum { NAME_WANTED = 40, NAME_LEAST = 16 };
+
+struct layout {
+    uint32_t width[TABLE_MAX_COLUMNS];
+    bool gone[TABLE_MAX_COLUMNS];
+    uint32_t limit; /* columns of the terminal; 0: as wide as it gets */
+    bool below;     /* sentences stand below their row */
+};
 
 static void measure(const struct table *t, const struct buf *titles, uint32_t *width)
 {
@@ -160,22 +161,124 @@ static void measure(const struct table *t, const struct buf *titles, uint32_t *w
     }
 }
 
+/* By how many columns the table is too wide. */
+static uint32_t excess(const struct table *t, const struct layout *l)
+{
+    uint32_t sum = 0;
+    for (uint32_t c = 0; c < t->n_columns; c++) sum += l->gone[c] ? 0 : l->width[c] + TABLE_GAP;
+    return sum > l->limit + TABLE_GAP ? sum - l->limit - TABLE_GAP : 0;
+}
+
+/* The widest columns of text give way, down to `least`. */
+static void shrink_names(const struct table *t, struct layout *l, uint32_t least)
+{
+    for (uint32_t over = excess(t, l); over; over--) {
+        uint32_t widest = t->n_columns;
+        for (uint32_t c = 0; c < t->n_columns; c++)
+            if (t->columns[c].left && !l->gone[c] && l->width[c] > least &&
+                (widest == t->n_columns || l->width[c] > l->width[widest]))
+                widest = c;
+        if (widest == t->n_columns) return;
+        l->width[widest]--;
+    }
+}
+
+static void drop_columns(const struct table *t, struct layout *l)
+{
+    for (const char *const *spare = t->spare; spare && *spare; spare++)
+        for (uint32_t c = 0; c < t->n_columns && excess(t, l); c++)
+            if (strcmp(t->columns[c].title, *spare) == 0) l->gone[c] = true;
+}
+
+static void fit(const struct table *t, struct layout *l)
+{
+    if (!l->limit) return;
+    if (t->words && excess(t, l)) l->below = l->gone[t->n_columns - 1] = true;
+    shrink_names(t, l, NAME_WANTED);
+    drop_columns(t, l);
+    shrink_names(t, l, NAME_LEAST);
+}
+
+/* ---- cells ---- */
+
+static size_t bytes_of(const char *s, size_t n, uint32_t columns)
+{
+    size_t at = 0;
+    for (; at < n; at++)
+        if (((unsigned char)s[at] & 0xc0) != 0x80 && columns-- == 0) break;
+    return at;
+}
+
+/* Both ends of a name tell more than its middle. */
+static void add_shortened(struct buf *out, const struct piece *p, uint32_t width)
+{
+    uint32_t tail = (width - 2) / 2, head = width - 2 - tail;
+    size_t skip = bytes_of(p->text, p->len, p->columns - tail);
+    buf_add(out, p->text, bytes_of(p->text, p->len, head));
+    buf_add_str(out, "..");
+    buf_add(out, p->text + skip, p->len - skip);
+}
+
+enum { WORDS_INDENT = 4 };
+
+static void add_words(struct buf *out, const struct piece *p, uint32_t limit)
+{
+    struct buf text = BUF_INIT;
+    buf_add(&text, p->text, p->len);
+    if (text.failed) out->failed = 1;
+    if (text.data && text.len) {
+        buf_printf(out, "\n%*s", WORDS_INDENT, "");
+        text_wrap(out, text.data, (struct text_box){WORDS_INDENT, WORDS_INDENT, limit});
+    }
+    buf_release(&text);
+}
+
+static void print_cell(const struct table *t, struct buf *out, uint32_t c, const struct layout *l,
+                       struct piece p)
+{
+    uint32_t width = l->width[c], pad = width > p.columns ? width - p.columns : 0;
+    bool last = c + 1 == t->n_columns, left = t->columns[c].left;
+    if (last && l->below) add_words(out, &p, l->limit);
+    if (l->gone[c]) return;
+    if (c > 0) add_blanks(out, TABLE_GAP);
+    if (!left) add_blanks(out, pad);
+    if (p.columns <= width)
+        add_piece(out, &p);
+    else
+        add_shortened(out, &p, width);
+    if (left && !last) add_blanks(out, pad);
+}
+
+static void print_gone(const struct table *t, struct stream *s, const struct layout *l)
+{
+    const char *between = "not shown here, --wide does: ";
+    for (uint32_t c = 0; c < t->n_columns; c++) {
+        if (!l->gone[c] || (l->below && c + 1 == t->n_columns)) continue;
+        if (*between == 'n') buf_add_str(&s->out, s->style.dim);
+        buf_add_str(&s->out, between);
+        text_plain(&s->out, t->columns[c].title, strlen(t->columns[c].title));
+        between = ", ";
+    }
+    if (*between == ',') buf_printf(&s->out, "%s\n", s->style.plain);
+}
+
 /* All cells are measured before the first is printed, so a table is held in memory as a whole, but sent row by row. */
 static void print_text(struct table *t, struct stream *s, const char *head)
 {
-    uint32_t width[TABLE_MAX_COLUMNS];
+    struct layout l = {.limit = s->style.width};
     struct buf titles[TABLE_MAX_COLUMNS]; /* a title may be the unit that a document gave */
     for (uint32_t c = 0; c < t->n_columns; c++) {
         titles[c] = (struct buf)BUF_INIT;
         text_plain(&titles[c], t->columns[c].title, strlen(t->columns[c].title));
         if (titles[c].failed) s->out.failed = 1;
     }
-    measure(t, titles, width);
+    measure(t, titles, l.width);
+    fit(t, &l);
     buf_add_str(&s->out, head);
     for (uint32_t c = 0; c < t->n_columns; c++) {
         struct piece title = {titles[c].data, titles[c].len, text_columns(titles[c].data, titles[c].len),
                               NULL};
-        print_cell(t, &s->out, c, width[c], title);
+        print_cell(t, &s->out, c, &l, title);
         buf_release(&titles[c]);
     }
     buf_add_str(&s->out, s->style.plain);
@@ -184,11 +287,12 @@ static void print_text(struct table *t, struct stream *s, const char *head)
         const struct table_cell *cell = &t->cells[i];
         uint32_t c = (uint32_t)(i % t->n_columns);
         struct piece piece = {t->text.data + cell->at, cell->len, cell->columns, &s->style};
-        print_cell(t, &s->out, c, width[c], piece);
+        print_cell(t, &s->out, c, &l, piece);
         if (c + 1 < t->n_columns) continue;
         buf_add_char(&s->out, '\n');
         stream_poll(s);
     }
+    print_gone(t, s, &l);
 }
 
 /* `bold` is how many bytes of the cell are bold, from its start: the marks go around them, outside of what is

@@ -31,6 +31,9 @@ struct table {
     struct table_column columns[TABLE_MAX_COLUMNS]; /* their titles are borrowed */
     const struct table_fill *fills;                 /* NULL: cells are added by hand */
     uint32_t n_columns;
+    const char *const
+        *spare; /* titles of columns that a narrow terminal goes without, the first of them first; NULL */
+    bool words; /* the last column holds sentences: below their row, where there is no room */
     struct buf text;
     struct table_cell *cells;
     size_t n_cells, cap;

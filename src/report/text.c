@@ -128,12 +128,14 @@ void text_heading(struct stream *s, const char *title)
     buf_printf(&s->out, "\n%s%s%s\n", s->style.bold, title, s->style.plain);
 }
 
+enum { LINE_INDENT = 11 };
+
 void text_line(struct stream *s, const char *name, struct buf *value)
 {
     if (value->failed) s->out.failed = 1;
     if (value->len) {
         buf_printf(&s->out, "%s%-10s %s", s->style.dim, name, s->style.plain);
-        buf_add(&s->out, value->data, value->len);
+        text_wrap(&s->out, value->data, (struct text_box){LINE_INDENT, LINE_INDENT, s->style.width});
         buf_add_char(&s->out, '\n');
     }
     buf_release(value);
@@ -142,6 +144,10 @@ void text_line(struct stream *s, const char *name, struct buf *value)
 void text_note(struct stream *s, struct buf *text)
 {
     if (text->failed) s->out.failed = 1;
-    if (text->len) buf_printf(&s->out, "%s%s%s\n", s->style.dim, text->data, s->style.plain);
+    if (text->len) {
+        buf_add_str(&s->out, s->style.dim);
+        text_wrap(&s->out, text->data, (struct text_box){0, 2, s->style.width});
+        buf_printf(&s->out, "%s\n", s->style.plain);
+    }
     buf_release(text);
 }

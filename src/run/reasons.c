@@ -81,6 +81,17 @@ static const struct reason of_cases[] = {
     {"stability.migrations", {"the kernel does not tell"}},
     {"stability.moves", {"runs on a schedule (--rate) are left where they are"}},
     {"open_loop", {"runs were not offered at a rate (--rate)", once, nothing, untold}},
+    {"stream", {"no language model was asked (--llm)", once, nothing, untold}},
+    {"stream.goodput", {"no limits were given (--slo)"}},
+    {"stream.ttft_answer_ns", {"no answer said anything but reasoning"}},
+    {"stream.tokens_in", {"the server does not tell"}},
+    {"stream.tokens_cached", {"the server does not tell"}},
+    {"http", {"it is no service behind an address (tare bench http://..)", once, nothing, untold}},
+    {"http.last_answer_ns", {"none was answered"}},
+    {"self.ns_per_run", {"nothing was sent"}},
+    {"http.client_ns", {"none was sent"}},
+    {"http.faults", {"none failed"}},
+    {"http.statuses", {"none was answered"}},
     {"self", {NULL, once, nothing, untold}},
 };
 

@@ -118,9 +118,8 @@ void run_set_samples(struct run *r, struct run_case *c, const uint64_t *ns, size
     raw->known = true;
 }
 
-void run_set_histogram(struct run *r, struct run_case *c, const struct hist *h)
+void run_set_histogram(struct run *r, struct run_histogram *to, const struct hist *h)
 {
-    struct run_histogram *to = &c->latency_ns.histogram;
     uint64_t *copy = arena_new(&r->arena, h->n_counts, sizeof *copy);
     if (!copy) return;
     if (h->n_counts) memcpy(copy, h->counts, h->n_counts * sizeof *copy);

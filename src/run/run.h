@@ -48,7 +48,7 @@ struct run_anchored *run_add_anchored(struct run *r, struct run_case *c);
 void run_set_samples(struct run *r, struct run_case *c, const uint64_t *ns, size_t n, const char *kept);
 
 /* Copy the histogram of the case's latencies in. */
-void run_set_histogram(struct run *r, struct run_case *c, const struct hist *h);
+void run_set_histogram(struct run *r, struct run_histogram *to, const struct hist *h);
 
 /* What a model is called in reports, series and baselines: its file as seen from the working folder, without .onnx, or
  * its whole path where it lies elsewhere. So A/m.onnx and B/m.onnx are two; models/m.onnx of two checkouts is one. */

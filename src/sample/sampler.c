@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "core/clock.h"
 #include "core/mem.h"
@@ -16,7 +17,8 @@
 #include "sample/sampler.h"
 
 #define SECOND_NS UINT64_C(1000000000)
-enum { PROCESSES_MOST = 256, OPEN_TRIES = 50 };
+enum { PROCESSES_MOST = 256, OPEN_TRIES = 50, OPEN_LATER = 10 };
+#define NAP_NS (SECOND_NS / 20) /* between questions whether to stop */
 
 struct sampled_thread {
     pid_t tid;
@@ -33,7 +35,8 @@ struct sampled_thread {
 struct sampled_process {
     pid_t pid;
     bool python, ended;
-    unsigned tries;
+    bool was_python; /* ever: counted */
+    unsigned tries, lookups;
     struct py_process py;
     struct py_threads py_threads;
     struct stacks_writer *out;
@@ -77,12 +80,21 @@ static void forget_process(struct sampler *s, struct sampled_process *p)
     mem_free(p);
 }
 
-static void try_python(struct sampled_process *p, tare_error *err)
+static void try_python(struct sampler *s, struct sampled_process *p)
 {
+    bool first = p->pid == s->o->pid;
     p->tries++;
     py_release(&p->py);
     p->py = (struct py_process)PY_PROCESS_INIT;
-    p->python = py_open(&p->py, peek_process(p->pid), err) == TARE_OK;
+    p->python = py_open(&p->py, peek_process(p->pid), first ? &s->t.no_python : NULL) == TARE_OK;
+    s->t.pythons += p->python && !p->was_python;
+    p->was_python = p->was_python || p->python;
+}
+
+/* An interpreter that starts is tried at each lookup, others now and then: a shell may become Python much later. */
+static bool is_to_be_tried(const struct sampled_process *p)
+{
+    return !p->python && (p->tries < OPEN_TRIES || p->lookups % OPEN_LATER == 0);
 }
 
 static tare_status add_process(struct sampler *s, pid_t pid, bool must, tare_error *err)
@@ -91,9 +103,10 @@ static tare_status add_process(struct sampler *s, pid_t pid, bool must, tare_err
     if (!p) return error_nomem(err, "a process");
     p->pid = pid;
     p->py = (struct py_process)PY_PROCESS_INIT;
-    try_python(p, must ? err : NULL);
-    tare_status st = must && !p->python ? TARE_UNSUPPORTED : TARE_OK;
-    if (st != TARE_OK && err) st = (tare_status)err->status;
+    try_python(s, p);
+    tare_status st = TARE_OK;
+    if (must && !p->python)
+        st = error_set(err, (tare_status)s->t.no_python.status, "%s", s->t.no_python.text);
     if (st == TARE_OK) st = stacks_open(&p->out, s->o->trace, pid, err);
     if (st == TARE_OK) st = vec_push(&s->processes, p, err);
     if (st == TARE_OK)
@@ -103,8 +116,10 @@ static tare_status add_process(struct sampler *s, pid_t pid, bool must, tare_err
     return st;
 }
 
+/* We ourselves are no child to be looked at, where the program itself has started us (tare.sample() in Python). */
 static bool is_known(const struct sampler *s, pid_t pid)
 {
+    if (pid == getpid()) return true;
     for (size_t i = 0; i < s->processes.n; i++)
         if (s->processes.items[i]->pid == pid) return true;
     return false;
@@ -198,9 +213,15 @@ static void look_up(struct sampler *s, struct sampled_process *p)
         find_children(s, p->pid, tid);
     }
     drop_threads(p);
-    if (!p->python && p->tries < OPEN_TRIES) try_python(p, NULL);
-    if (p->python && py_threads_read(&p->py, &p->py_threads, NULL) != TARE_OK) vec_clear(&p->py_threads.items);
-    p->py.generation++;
+    p->lookups++;
+    if (is_to_be_tried(p)) try_python(s, p);
+    if (!p->python || py_threads_read(&p->py, &p->py_threads, NULL) == TARE_OK) {
+        p->py.generation++;
+        return;
+    }
+    vec_clear(&p->py_threads.items); /* it became another program: what was known of it is not true any more */
+    p->python = false;
+    p->tries = 0;
 }
 
 /* ---- what is told ---- */
@@ -261,6 +282,14 @@ static void tell_rate(struct sampler *s)
     r.RATE.cost = s->t.cost_ns;
     r.RATE.wall = s->t.wall_ns;
     stacks_put(s->processes.items[0]->out, &r);
+    if (!s->o->consistent) return;
+    r = (struct memory_record){.kind = MEMORY_HELD, .text = ""};
+    r.HELD.at = clock_raw_ns();
+    r.HELD.threads = s->t.held.held;
+    r.HELD.refused = s->t.held.refused;
+    r.HELD.total = s->t.held.total_ns;
+    r.HELD.longest = s->t.held.longest_ns;
+    stacks_put(s->processes.items[0]->out, &r);
 }
 
 /* ---- one look ---- */
@@ -309,7 +338,11 @@ static uint64_t off_cpu(struct sampled_process *p, struct sampled_thread *t, uin
 static void read_stack(struct sampler *s, struct sampled_process *p, struct sampled_thread *t, struct py_thread *py)
 {
     t->stack = 0;
-    if (!py || !py_stack_read(&p->py, py, &s->stack)) return;
+    if (!py) return;
+    bool held = s->o->consistent && (t->state & STACK_DOING_BITS) == STACK_RUNS && pause_begin(&s->t.held, t->tid);
+    bool there = py_stack_read(&p->py, py, &s->stack);
+    if (held) pause_end(&s->t.held, t->tid);
+    if (!there) return;
     s->t.samples++;
     if (s->stack.doubt & PY_MOVED) t->state |= STACK_MOVED;
     if (s->stack.doubt & (PY_BROKEN | PY_OUTSIDE)) t->state |= STACK_BROKEN;
@@ -318,12 +351,13 @@ static void read_stack(struct sampler *s, struct sampled_process *p, struct samp
     t->stack = stack_number(p, &s->stack);
 }
 
-/* Whoever had the processor for most of the time since the last look is taken to run; of others the kernel is asked. */
+/* Whoever had the processor for most of the time since the last look is taken to run; of others the kernel is asked.
+ * Always (`wall` 0) where threads are to be held: one that waits is not to be disturbed. */
 static uint64_t doing_of(struct sampled_process *p, const struct sampled_thread *t, const struct py_thread *py,
                          uint64_t wall)
 {
     struct thread_look look;
-    if (t->cpu * 2 > wall) return STACK_RUNS;
+    if (wall && t->cpu * 2 > wall) return STACK_RUNS;
     if (!thread_look(&look, p->pid, t->tid)) return STACK_UNKNOWN;
     return py && py_waits_for_gil(&p->py, py->interp, &look) ? STACK_WAITS_GIL : look.doing;
 }
@@ -346,7 +380,7 @@ static void look_at_thread(struct sampler *s, struct sampled_process *p, struct 
         t->delay += times.delay - t->delay_ns;
     }
     if (ran) {
-        uint64_t off = off_cpu(p, t, times.turns), doing = doing_of(p, t, py, wall);
+        uint64_t off = off_cpu(p, t, times.turns), doing = doing_of(p, t, py, s->o->consistent ? 0 : wall);
         t->state = doing | gil | off;
         s->displaced = s->displaced || (off && doing == STACK_RUNS);
         read_stack(s, p, t, py);
@@ -386,6 +420,7 @@ static void one_round(struct sampler *s)
         if (!p->ended) look_at_process(s, p);
     }
     s->t.rounds++;
+    if (s->t.held.late.n) pause_settle(&s->t.held);
     size_t kept = 0;
     for (size_t i = 0; i < s->processes.n; i++) {
         struct sampled_process *p = s->processes.items[i];
@@ -414,19 +449,18 @@ static void step_aside(struct sampler *s)
     if (CPU_COUNT(&others)) sched_setaffinity(0, sizeof others, &others);
 }
 
-static void sleep_until(uint64_t due)
+static void sleep_until(const struct sampler *s, uint64_t due)
 {
-    uint64_t now = clock_raw_ns();
-    if (due <= now) return;
-    uint64_t ns = due - now;
-    struct timespec t = {(time_t)(ns / SECOND_NS), (long)(ns % SECOND_NS)};
-    nanosleep(&t, NULL);
+    for (uint64_t now; (now = clock_raw_ns()) < due && !s->o->stop(s->o->stop_ctx);) {
+        uint64_t ns = due - now < NAP_NS ? due - now : NAP_NS;
+        nanosleep(&(struct timespec){0, (long)ns}, NULL);
+    }
 }
 
 static bool is_over(const struct sampler *s, uint64_t begun)
 {
     bool ended = s->processes.n == 1 && s->processes.items[0]->ended;
-    return ended || s->o->stop() || (s->o->duration_ns && clock_raw_ns() - begun >= s->o->duration_ns);
+    return ended || s->o->stop(s->o->stop_ctx) || (s->o->duration_ns && clock_raw_ns() - begun >= s->o->duration_ns);
 }
 
 /* Each step has one look, at a random moment of it: looks at a fixed beat fall into step with the beat of the
@@ -451,7 +485,7 @@ static void rounds(struct sampler *s)
             due = now;
         }
         step_aside(s);
-        sleep_until(due + rng_below(&rng, step));
+        sleep_until(s, due + rng_below(&rng, step));
     }
 }
 
@@ -459,7 +493,7 @@ tare_status sampler_run(const struct sampler_options *o, struct sampler_totals *
 {
     struct sampler s = {.o = o};
     if (sched_getaffinity(0, sizeof s.cpus, &s.cpus) != 0) CPU_ZERO(&s.cpus);
-    tare_status st = add_process(&s, o->pid, true, err);
+    tare_status st = add_process(&s, o->pid, !o->patient, err);
     if (st == TARE_OK) {
         rounds(&s);
         for (size_t i = 0; i < s.processes.n; i++)
@@ -472,6 +506,7 @@ tare_status sampler_run(const struct sampler_options *o, struct sampler_totals *
     vec_release(&s.processes);
     vec_release(&s.stack.frames);
     vec_release(&s.ids.items);
+    pauses_release(&s.t.held);
     *out = s.t;
     if (st == TARE_OK && s.lost != TARE_OK) st = error_set(err, s.lost, "%s", s.why.text);
     return st;

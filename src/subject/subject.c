@@ -18,6 +18,8 @@ void case_say_params(const struct case_params *p, const struct case_record *to)
     struct arena *a = &to->run->arena;
     if (p->batch) run_map_int(a, to->params, "batch", p->batch);
     if (p->seq) run_map_int(a, to->params, "seq", p->seq);
+    if (p->rate > 0) run_map_real(a, to->params, "rate", p->rate);
+    if (p->concurrency) run_map_int(a, to->params, "concurrency", p->concurrency);
     for (size_t i = 0; i < p->n_dims; i++) run_map_int(a, to->params, p->dims[i].name, p->dims[i].value);
 }
 

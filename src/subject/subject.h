@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * subject.h - what can be weighed, behind one table of functions: an ONNX model, a command, a function of this process
- * (callback.h), a Python function; later an HTTP endpoint. The harness (src/bench) knows subjects only through this
+ * (callback.h), a Python function, a service. The harness (src/bench) knows subjects only through this
  * file.
  *
  *   subject    opened once: a model file and the runtime it will run in, or a command line
@@ -11,6 +11,7 @@
 
 #include <signal.h>
 
+#include "load/engine.h"
 #include "probe/procstat.h"
 #include "run/run.h"
 #include "subject/tensor.h"
@@ -44,6 +45,8 @@ struct case_params {
     unsigned
         workers;   /* runs that may be under way at once, at least 1; each has its own inputs and outputs */
     uint64_t seed; /* of made-up inputs */
+    double rate;   /* of a service: requests per second, open loop; 0: what the plan says */
+    unsigned concurrency;               /* of a service: requests under way at once, closed loop */
     bool has_neighbours;                /* other instances live beside this one: do not spin between runs */
     bool ungrouped;                     /* runs are wanted at their own moments: none may be made ahead */
     const struct case_records *records; /* NULL: none */
@@ -110,6 +113,10 @@ struct subject_ops {
     /* Has that process ended by itself since its last answer, while nothing was asked of it? Told once, with the
      * reason. No worker may be asking. NULL: never. */
     bool (*died)(struct subject *s, tare_error *why);
+    /* A window of load that the subject drives itself, where runs are not the harness's to make (requests to a service,
+     * whose process is elsewhere); run() then is a single one. NULL: the harness calls run(). */
+    tare_status (*load)(struct instance *i, const struct load_window *w, struct load_result *out,
+                        tare_error *err);
     bool runs_in_child; /* runs happen in other processes: the memory of this one says nothing about them */
     bool reports_time; /* run() tells its time in cost.wall_ns: what it does besides is not part of the run */
 };
@@ -173,6 +180,8 @@ struct py_options {
     const volatile sig_atomic_t *interrupted; /* may be NULL */
 };
 tare_status subject_open_py(struct subject **out, const struct py_options *o, tare_error *err);
+
+tare_status subject_open_http(struct subject **out, const struct load_options *o, tare_error *err);
 
 /* Nothing but work, so many steps a run of some nanoseconds each: dependent steps over a small table in memory. For
  * testing a machine with a thing that is known to be the same on both sides. */

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "trace/extent.h"
 #include "trace/pack.h"
 #include "trace/recorder.h"
 #include "trace/wire.h"
@@ -45,7 +46,7 @@ static void archive_chunk(const struct extent *x, uint64_t chunk_bytes)
 
 static void recycle_chunk(struct thread *t, struct extent *x, uint64_t bytes)
 {
-    __atomic_store_n(&x->seq, 0, __ATOMIC_RELEASE); /* first: from here on it is in the archive only */
+    extent_retire(x); /* first: from here on it is in the archive only */
     memset(x + 1, 0, bytes - sizeof *x);
     ring_push(&t->free, (uint64_t)x);
 }

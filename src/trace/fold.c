@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "trace/extent.h"
 #include "trace/wire.h"
 
 /* A node at its largest: 24 varints, its batches, its histogram, its pairs. */
@@ -224,7 +225,7 @@ static bool fold_events(struct fold *f, const struct extent *x)
     for (size_t i = 0; i < slots; i++) /* each load comes before the next look at seq */
         f->events[i] = (struct raw_event){__atomic_load_n(&e[i].ticks, __ATOMIC_ACQUIRE),
                                           __atomic_load_n(&e[i].what, __ATOMIC_ACQUIRE)};
-    if (__atomic_load_n(&x->seq, __ATOMIC_RELAXED) != head.seq) return true; /* recycled just now */
+    if (!extent_lives_on(x, head.seq)) return true; /* recycled just now */
     size_t bytes = pack_events(&f->packer, &head, f->events, slots, f->shift);
     uint64_t uid = header(f)->process.uid;
     if (!bytes) return true;
@@ -254,7 +255,7 @@ static bool fold_memory(struct fold *f, const struct extent *x)
         uint8_t byte = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
         enc_bytes(&e, &byte, 1);
     }
-    if (__atomic_load_n(&x->seq, __ATOMIC_RELAXED) != seq) return true;
+    if (!extent_lives_on(x, seq)) return true;
     return fold_send(f, &e, CHUNK_MEMORY);
 }
 

@@ -5,6 +5,7 @@
 #include "trace/records.h"
 
 enum coding { TIME, ADDRESS, ID, SPARE, UINT, NONE };
+enum { BLOCK_MOST = 1 + 4 * 10 }; /* bytes */
 _Static_assert((int)UINT == RECORD_UINT && (int)NONE == RECORD_NONE, "codings of records.h");
 
 #define F(field, coding) coding,
@@ -25,8 +26,30 @@ static size_t text_most(unsigned kind)
     return most[kind];
 }
 
+/* ALLOC and FREE, as nearly all records are: the bytes that the table would give, with one look at the room. */
+static void pack_block(struct memory_state *s, struct enc *to, const struct memory_record *r)
+{
+    uint8_t *p = to->p;
+    *p++ = (uint8_t)r->kind;
+    p = enc_put(p, zigzag((int64_t)(r->v[0] - s->last[TIME])));
+    p = enc_put(p, zigzag((int64_t)(r->v[1] - s->last[ADDRESS])));
+    s->last[TIME] = r->v[0];
+    s->last[ADDRESS] = r->v[1];
+    if (r->kind == MEMORY_ALLOC) {
+        p = enc_put(p, r->v[2]);
+        p = enc_put(p, zigzag((int64_t)(r->v[3] - s->last[ID])));
+        s->last[ID] = r->v[3];
+    }
+    to->p = p;
+}
+
 bool memory_pack(struct memory_state *s, struct enc *to, const struct memory_record *r)
 {
+    bool block = r->kind == MEMORY_ALLOC || r->kind == MEMORY_FREE;
+    if (block && !to->full && to->end - to->p >= BLOCK_MOST) {
+        pack_block(s, to, r);
+        return true;
+    }
     const uint8_t kind = (uint8_t)r->kind;
     const struct record_text text = {r->text, r->text_bytes, text_most(kind)};
     struct enc e = *to;

@@ -23,17 +23,35 @@ static inline void enc_bytes(struct enc *e, const void *bytes, size_t n)
     e->p += n;
 }
 
+/* Seven bits a byte, the lowest first. Without a loop: a processor cannot guess how long the next number is, and each
+ * wrong guess costs more than all of this. Room for 10 bytes is the caller's matter. Where it ends. */
+static inline uint8_t *enc_put(uint8_t *p, uint64_t v)
+{
+    if (v < 0x80) {
+        *p = (uint8_t)v;
+        return p + 1;
+    }
+    if (v < 0x4000) {
+        p[0] = (uint8_t)(v | 0x80);
+        p[1] = (uint8_t)(v >> 7);
+        return p + 2;
+    }
+    for (; v >> 56; v >>= 7) *p++ = (uint8_t)(v | 0x80);
+    unsigned more = (unsigned)(63 - __builtin_clzll(v | 1)) / 7; /* bytes behind this one */
+    v = (v & UINT64_C(0x000000000fffffff)) | (v & UINT64_C(0x00fffffff0000000)) << 4;
+    v = (v & UINT64_C(0x00003fff00003fff)) | (v & UINT64_C(0x0fffc0000fffc000)) << 2;
+    v = (v & UINT64_C(0x007f007f007f007f)) | (v & UINT64_C(0x3f803f803f803f80)) << 1;
+    v |= UINT64_C(0x8080808080808080) & ((UINT64_C(1) << 8 * more) - 1);
+    memcpy(p, &v, sizeof v);
+    return p + more + 1;
+}
+
 static inline void enc_uint(struct enc *e, uint64_t v)
 {
-    if (e->full || e->end - e->p < 10) {
+    if (e->full || e->end - e->p < 10)
         e->full = true;
-        return;
-    }
-    while (v >= 0x80) {
-        *e->p++ = (uint8_t)(v | 0x80);
-        v >>= 7;
-    }
-    *e->p++ = (uint8_t)v;
+    else
+        e->p = enc_put(e->p, v);
 }
 
 /* Numbers of either sign with the sign in the lowest bit, so that small ones stay short. */

@@ -95,6 +95,29 @@ static void end_sender(struct watcher *w)
                   (unsigned long long)sent.lost, (unsigned long long)sent.values, sent.why.text);
 }
 
+/* ---- where threads are ---- */
+
+static void start_stacks(struct watcher *w)
+{
+    tare_error why = TARE_ERROR_INIT;
+    if (!w->options->stacks.on || !w->writer) return;
+    if (stacks_watch_start(&w->stacks, &w->options->stacks, w->child.pid, w->places.trace, &why) != TARE_OK)
+        watch_say(w->options, WATCH_WARNING, "no stacks: %s", why.text);
+}
+
+static void end_stacks(struct watcher *w)
+{
+    struct sampler_totals t;
+    tare_error why = TARE_ERROR_INIT;
+    if (!w->stacks) return;
+    tare_status s = stacks_watch_end(w->stacks, &t, &why);
+    w->stacks = NULL;
+    if (s != TARE_OK)
+        watch_say(w->options, WATCH_WARNING, "the stacks may lack a part: %s", why.text);
+    else if (!t.pythons)
+        watch_say(w->options, WATCH_WARNING, "--stacks: no frame of Python was seen: %s", t.no_python.text);
+}
+
 /* Everything that takes time and memory is opened while the forked program still waits. */
 static tare_status start_program(struct watcher *w, int *exit_code, tare_error *err)
 {
@@ -109,10 +132,12 @@ static tare_status start_program(struct watcher *w, int *exit_code, tare_error *
     open_sender(w);
     watch_begin(w);
     s = child_start(&w->child, o->command[0], exit_code, err);
-    if (s == TARE_OK)
+    if (s == TARE_OK) {
         start_sender(w);
-    else
+        start_stacks(w);
+    } else {
         drop_trace(w);
+    }
     return s;
 }
 
@@ -170,6 +195,7 @@ tare_status watch_program(struct watcher *w, struct run *run, int *exit_code, ta
     if (s == TARE_OK) {
         watch_until_end(w);
         end_sender(w);
+        end_stacks(w);
         conclude(w, run);
         *exit_code = child_exit_code(&w->child);
     }

@@ -2,7 +2,8 @@
  * watch.h - watching a program: all that `tare run` does between its command line and its answer. What there is to say
  * meanwhile goes to the caller's `say`, what was seen into a run document and a trace; never prints. One file each:
  * watch.c (the flow), watch_places.c (where things go), watch_child.c (the program), watch_loop.c (samples and alerts),
- * watch_hook.c (what alerts start), watch_send.c (live metrics), watch_record.c (the document).
+ * watch_hook.c (what alerts start), watch_send.c (live metrics), watch_stacks.c (where threads are), watch_record.c
+ * (the document).
  *
  *     places_choose(&w.places, &options, &run, err);
  *     watch_program(&w, &run, &exit_code, err);       // TARE_OK: it has run; w.recorded: the document is whole
@@ -22,6 +23,7 @@
 #include "watch/watch_child.h"
 #include "watch/watch_hook.h"
 #include "watch/watch_send.h"
+#include "watch/watch_stacks.h"
 
 enum watch_tone {
     WATCH_ALERT,
@@ -42,6 +44,7 @@ struct watch_options {
     bool no_save;
     struct watch_gpu gpu;       /* record what GPUs do */
     struct watch_memory memory; /* record who allocates */
+    struct watch_stacks stacks; /* sample where threads are */
     const char *server, *token; /* live metrics go there; NULL: nowhere */
     bool ignored_sigpipe;       /* before tare ignored it */
     void (*say)(void *ctx, enum watch_tone tone, const char *text);
@@ -91,6 +94,7 @@ struct watcher {
     struct system_report *report;
     struct samples_writer *writer; /* NULL: no trace */
     struct sender *sender;         /* NULL: no live metrics */
+    struct stacks_watch *stacks;   /* NULL: not asked for */
     const char *run_id;
     size_t noted; /* of what the probes told, in the trace already */
     uint64_t samples, late, lost;

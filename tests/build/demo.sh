@@ -17,6 +17,9 @@ same() # same COMMAND...: the answer of the plain run
     answer=$("$@") && [ "$answer" = "$plain" ] || { echo "$answer, not $plain"; return 1; }
 }
 
+announces() { tools/demo --announce "$1" >"$TMPDIR/said" && grep -q '  1\. installs what is missing' "$TMPDIR/said" && grep -q "$2" "$TMPDIR/said"; }
+check "demo says what it will do and how long" announces "$TMPDIR/nothing" 'builds tare: about [0-9]* s on [0-9]* processors'
+check "demo with a build says that only changes are built" announces "$BUILT" 'builds what has changed'
 check "demo runs and says what is next" says_next
 check "the timeline is JSON" python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$out/transformer.json"
 check "its trace is kept" test -s "$out/transformer.tare"

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT
 """The tools that guard the tree are themselves fed with planted errors: a guard that never fires is no guard."""
 
+import base64
+import hashlib
 import importlib.machinery
 import importlib.util
+import json
 import os
 import re
 import shutil
 import subprocess
 import tempfile
 import threading
+import zipfile
 
 import pytest
 
@@ -285,7 +289,15 @@ def test_second_deps_is_silent_and_needs_no_network():
     assert tool("deps", "--quiet", env=no_network) == (0, "")
 
 
-def deps_in_a_scratch_tree(folder, shims):
+# Makes virtual environments of itself, and writes down what pip was asked for.
+FAKE_PYTHON = """case "$1 $2" in
+    "-m venv") /bin/mkdir -p "$3/bin" && /bin/cp "$0" "$3/bin/python" ;;
+    "-m pip") [ -z "${LOG:-}" ] || echo "$*" >>"$LOG.pip" ;;
+    -V*) echo "Python 3.11.2" ;;
+esac"""
+
+
+def deps_in_a_scratch_tree(folder, shims, *words):
     """Run a copy of tools/deps with small scripts in the place of system programs; nothing real is installed."""
     (folder / "tools").mkdir()
     (folder / "bin").mkdir()
@@ -294,13 +306,13 @@ def deps_in_a_scratch_tree(folder, shims):
     always = ["sh", "env", "cat", "cksum", "rm", "dirname", "id"]
     for name in always:
         os.symlink(shutil.which(name), folder / "bin" / name)
-    for name, text in {"pkg-config": "", **shims}.items():
+    for name, text in {"pkg-config": "", "fake-python": FAKE_PYTHON, **shims}.items():
         path = folder / "bin" / name
         path.unlink(missing_ok=True)
         path.write_text("#!/bin/sh\n%s\n" % text)
         path.chmod(0o755)
-    env = {"PATH": str(folder / "bin"), "PYTHON": "/usr/bin/python3", "LOG": str(folder / "log")}
-    done = run("/bin/sh", str(folder / "tools" / "deps"), env=env)
+    env = {"PATH": str(folder / "bin"), "PYTHON": str(folder / "bin" / "fake-python"), "LOG": str(folder / "log")}
+    done = run("/bin/sh", str(folder / "tools" / "deps"), *words, env=env)
     log = folder / "log"
     return done + (log.read_text() if log.exists() else "",)
 
@@ -314,6 +326,60 @@ def test_deps_installs_exactly_what_is_missing(tmp_path):
         tmp_path, {"dpkg-query": ALL_BUT_VALGRIND, "apt-get": RECORD, "id": "echo 0"})
     assert rc == 0 and "installing Debian packages: valgrind" in out, out
     assert log.splitlines() == ["update -qq", "install -y -qq --no-install-recommends valgrind"]
+
+
+FOR_TESTS = {"chromium", "clang-14", "clang-tidy-14", "clang-format-14", "libclang-rt-14-dev", "python3.11-dbg", "valgrind", "postgresql", "libcmocka-dev",
+             "g++", "btrfs-progs", "xfsprogs"}  # fmt: skip
+
+
+def packages_installed(folder, *words):
+    """What a system that has nothing would install: Debian packages, and words for pip."""
+    shims = {"dpkg-query": "exit 1", "apt-get": RECORD, "id": "echo 0", "npm": ""}
+    folder.mkdir()
+    rc, out, log = deps_in_a_scratch_tree(folder, shims, *words)
+    assert rc == 0, out
+    return set(next(line for line in log.splitlines() if line.startswith("install")).split()[4:]), out + (folder / "log.pip").read_text()
+
+
+def test_deps_of_the_demo_are_few(tmp_path):
+    """`make demo` installs what it needs; what only tests need comes with `make test`."""
+    demo, said = packages_installed(tmp_path / "demo", "demo")
+    everything, _ = packages_installed(tmp_path / "test")
+    assert demo < everything and everything - demo >= FOR_TESTS, everything - demo
+    assert {"gcc", "make", "pkg-config", "libjansson-dev", "libsqlite3-dev", "python3-venv"} <= demo
+    slow, _ = packages_installed(tmp_path / "all", "all")
+    assert slow - everything == {"gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "qemu-user-static"}
+    assert "ONNX Runtime of requirements-dev.txt into .venv" in said and "-c requirements-dev.txt onnxruntime" in said
+    assert "PyTorch" not in said and "-r " not in said
+
+
+def test_deps_of_a_build_touch_no_tree(tmp_path):
+    shims = {"dpkg-query": "exit 1", "apt-get": RECORD, "id": "echo 0"}
+    rc, out, log = deps_in_a_scratch_tree(tmp_path, shims, "build")
+    assert rc == 0 and "libjansson-dev" in log and "npm" not in log and "into" not in out
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bin", "log", "requirements-dev.txt", "tools"]
+
+
+def test_deps_of_tests_are_enough_for_the_demo(tmp_path):
+    """After `make test` the demo has nothing to install, but not the other way round."""
+    shims = {"dpkg-query": "printf installed", "apt-get": "exit 9", "npm": ""}
+    rc, out, _ = deps_in_a_scratch_tree(tmp_path, shims)
+    again = {"env": {"PATH": str(tmp_path / "bin"), "PYTHON": str(tmp_path / "bin" / "fake-python")}}
+    assert rc == 0 and run(str(tmp_path / "tools" / "deps"), "--quiet", "demo", **again) == (0, "")
+    os.rename(tmp_path / ".venv" / "stamp", tmp_path / ".venv" / "stamp-demo")
+    assert run(str(tmp_path / "tools" / "deps"), "--quiet", "demo", **again) == (0, "")
+    assert "Python packages of" in run(str(tmp_path / "tools" / "deps"), "--quiet", **again)[1]
+
+
+def test_who_wants_which_packages():
+    with open(os.path.join(ROOT, "Makefile"), encoding="utf-8") as f:
+        wants = dict(re.findall(r"^(demo|test|test-all|deps): .*\n(?:\t@tools/demo.*\n)?\t@tools/deps ?(.*)$", f.read(), re.M))
+    assert wants == {"deps": "", "test": "--quiet", "test-all": "--quiet all", "demo": "--quiet demo"}
+
+
+def test_deps_refuses_other_words(tmp_path):
+    rc, out, _ = deps_in_a_scratch_tree(tmp_path, {}, "demmo")
+    assert rc == 2 and "usage" in out
 
 
 def test_deps_uses_sudo(tmp_path):
@@ -339,7 +405,7 @@ def test_deps_twice(tmp_path):
     shims = {"dpkg-query": "printf installed", "apt-get": "exit 9"}
     rc, out, _ = deps_in_a_scratch_tree(tmp_path, shims)
     assert rc == 0 and "into .venv" in out
-    rc, out = run("/bin/sh", str(tmp_path / "tools" / "deps"), env={"PATH": str(tmp_path / "bin"), "PYTHON": "/usr/bin/python3"})
+    rc, out = run("/bin/sh", str(tmp_path / "tools" / "deps"), env={"PATH": str(tmp_path / "bin"), "PYTHON": str(tmp_path / "bin" / "fake-python")})
     assert rc == 0 and "into" not in out and out.count("all there") == 2
 
 
@@ -352,6 +418,93 @@ def test_banned_calls_do_not_compile(tmp_path, use, instead):
     rc, out = run(os.environ.get("CC", "gcc"), "-std=c11", "-D_GNU_SOURCE", "-I", os.path.join(ROOT, "src"), "-include", "core/banned.h",
                   "-fsyntax-only", str(tmp_path / "a.c"))
     assert (rc == 0) if instead is None else (rc != 0 and instead in out), out
+
+
+# ---- man pages -----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("text, said", [
+    ("# tare bench\n\n- an item:\n  ```\n  - typed\n  ```\n- another\n", None),
+    ("# tare bench\n\n| a | b |\n|---|---|\n| `x\\|y` | Größe ▁ \\n |\n", None),
+    ("# tare bench\n\ntext\n\n```\nnever closed\n", ":5: a block that ``` opens, and nothing closes"),
+    ("# tare bench\n\n- an item:\n  ```\n  never closed\n", ":4: a block that ``` opens, and nothing closes"),
+    ("# tare nothing\n\ntext\n", ":1: tare-nothing is not in the table of commands, src/cli/command.c"),
+    ("text\n", ":1: a page begins with its title, `# tare COMMAND`"),
+])
+def test_man(tmp_path, text, said):
+    (tmp_path / "page.md").write_text(text)
+    rc, out = tool("man", "1.2", str(tmp_path / "man"), str(tmp_path / "page.md"))
+    if said:
+        assert rc == 1 and out == "man: %s/page.md%s\n" % (tmp_path, said)
+        return
+    assert (rc, out) == (0, "")
+    page = (tmp_path / "man" / "tare-bench.1").read_text()
+    assert page.isascii() and page.startswith('.TH "TARE-BENCH" 1 "" "tare 1.2" "tare"\n')
+    assert ("\n.RS 4\n.nf\n\\&\\- typed\n.fi\n.RE\n" if "item" in text else "\\fBx|y\\fR\nGr\\[u00F6]\\[u00DF]e \\[u2581] \\en\n") in page
+
+
+# ---- what is handed out --------------------------------------------------------------------------------
+
+def made_wheel(folder, mode, times):
+    (folder / "tree" / "_bin").mkdir(parents=True)
+    for name in ("b.py", "a.py", "_bin/tare"):
+        path = folder / "tree" / name
+        path.write_text(name)
+        path.chmod(mode | (0o111 if name == "_bin/tare" else 0))
+        os.utime(path, (times, times))
+    rc, out = run(os.path.join(ROOT, ".venv", "bin", "python"), os.path.join(ROOT, "packaging", "portable", "wheel"), str(folder / "tree"),
+                  "cp311-cp311-manylinux_2_17_x86_64", str(folder), env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"})
+    assert rc == 0, out
+    return out.splitlines()[-1]
+
+
+def test_the_same_tree_gives_the_same_wheel(tmp_path):
+    first, second = made_wheel(tmp_path / "one", 0o600, 1), made_wheel(tmp_path / "two", 0o644, 10 ** 9)
+    assert first.endswith("-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl")
+    with open(first, "rb") as a, open(second, "rb") as b:
+        assert a.read() == b.read()
+    with zipfile.ZipFile(first) as z:
+        folder = next(n for n in z.namelist() if n.endswith("/RECORD"))[:-len("/RECORD")]
+        text = {n: z.read(n) for n in z.namelist()}
+        assert z.getinfo("tare/_bin/tare").external_attr >> 16 == 0o100755 and z.getinfo("tare/a.py").external_attr >> 16 == 0o100644
+    rows = dict(line.split(",", 1) for line in text[folder + "/RECORD"].decode().splitlines())
+    assert set(rows) == set(text) and all(
+        row.startswith("sha256=" + base64.urlsafe_b64encode(hashlib.sha256(text[n]).digest()).decode().rstrip("=") + ",%d" % len(text[n]))
+        for n, row in rows.items() if n != folder + "/RECORD")
+    named = set(re.findall(rb"(?m)^License-File: (.*)$", text[folder + "/METADATA"]))
+    assert named == {n.split("/licenses/")[1].encode() for n in text if "/licenses/" in n} and b"LICENSE" in named
+    assert b"tare = tare._command:main" in text[folder + "/entry_points.txt"]
+
+
+def test_the_list_of_what_is_carried(tmp_path):
+    rc, out = run(os.path.join(ROOT, "packaging", "sbom"), "wheel", env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"})
+    said = json.loads(out)
+    assert rc == 0 and (said["bomFormat"], said["specVersion"]) == ("CycloneDX", "1.5")
+    assert said["metadata"]["timestamp"] == "2023-11-14T22:13:20Z" and said["metadata"]["component"]["name"] == "tare"
+    names = {c["name"]: c for c in said["components"]}
+    assert {"jansson", "libyaml", "libzstd", "zlib", "sqlite3", "openssl", "preact", "uplot"} <= set(names)
+    assert all(c["version"] and c["licenses"][0]["license"]["id"] and c["purl"].startswith("pkg:") for c in names.values())
+    assert [d["dependsOn"] for d in said["dependencies"]] == [[c["bom-ref"] for c in said["components"]]]
+    again = run(os.path.join(ROOT, "packaging", "sbom"), "wheel", env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"})
+    assert again == (0, out)
+    rc, out = run(os.path.join(ROOT, "packaging", "sbom"), "deb", "--table")
+    assert rc == 0 and "preact" in out and "openssl" not in out  # which is a package of its own there
+    assert run(os.path.join(ROOT, "packaging", "sbom"))[0] == 1
+
+
+def test_another_source_than_the_pinned_one_is_refused(tmp_path):
+    """The script's own fetch(), given a mirror whose file was changed."""
+    (tmp_path / "pool").mkdir()
+    (tmp_path / "pool" / "x.dsc").write_text("changed")
+    with open(os.path.join(ROOT, "packaging", "portable", "libraries"), encoding="utf-8") as f:
+        text = f.read()
+    script = "set -euo pipefail\nlist=sources mirrors=%s\n%s\n%s\n" % (
+        tmp_path, re.search(r"^die\(\).*$", text, re.M).group(), re.search(r"^fetch\(\).*?^}$", text, re.M | re.S).group())
+    rc, out = run("bash", "-c", script + 'fetch x.dsc "%s/got" %s' % (tmp_path, "0" * 64))
+    assert rc == 1 and "another SHA-256 than sources names" in out and not (tmp_path / "got").exists()
+    rc, out = run("bash", "-c", script + 'fetch y.dsc "%s/got"' % tmp_path)
+    assert rc == 1 and "y.dsc: no mirror of" in out
+    good = hashlib.sha256(b"changed").hexdigest()
+    assert run("bash", "-c", script + 'fetch x.dsc "%s/got" %s' % (tmp_path, good))[0] == 0 and (tmp_path / "got").read_text() == "changed"
 
 
 # ---- docs/security.md --------------------------------------------------------------------------------

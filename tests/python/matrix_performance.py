@@ -523,6 +523,17 @@ class Regression(unittest.TestCase):
         self.assertFalse(known(cold.confidence))
         self.assertEqual(self.check(self.baseline([1.0]), [1.5, 1.52, 1.48]).verdict, "unverified")
 
+    def test_times_in_doubt_are_not_the_same(self):
+        """Twice the time, in times that differ fourfold: no regression can be called, but neither is it "same"."""
+        found = self.check(self.baseline([1.0, 1.02, 0.98, 1.01, 0.99]), [1.0, 4.0, 2.0])
+        self.assertEqual(found.verdict, "inconclusive")
+        self.assertEqual(self.check(self.baseline([1.0, 1.02, 0.98]), [1.0, 1.01, 0.99, 1.0]).verdict, "same")
+
+    def test_the_times_that_are_told_have_the_ratio_that_is_told(self):
+        for sessions in ([1.05, 1.25, 1.7], [1.0, 3.0], [0.8]):
+            found = self.check(self.baseline(sessions), [1.3, 1.31, 1.29])
+            self.assertAlmostEqual(found.current_s / found.baseline_s, found.ratio)
+
     def test_far_beyond_any_noise_needs_no_spread(self):
         """The seed's own form, and times of one session, which are one run."""
         for entry in ({"wall_time_s": 0.01}, {"wall_time_s": 0.01, "samples_s": [0.01, 0.011, 0.009]}):

@@ -22,7 +22,7 @@ def test_the_page_lists_the_records_as_the_code_has_them(root):
         told = re.search(rf"^\| {number} \| {name} \| (.*?) \| .+ \|$", page, re.M)
         assert told, name
         assert re.findall(r"`(\w+)`", told[1]) == re.findall(r"F\((\w+),", fields), name
-    assert len(rows) == 16
+    assert len(rows) == 17
 
 
 # ---- the agent ----------------------------------------------------------------------------------------
@@ -143,6 +143,19 @@ def test_children_and_what_they_become(preloaded, helpers, tmp_path):
     _, processes = preloaded([helpers / "memory_program", "fork"])
     assert sorted(size for p in processes for size in (72001, 72003, 72005, 70001) for _ in p.stays(size)) == [70001, 72001, 72003, 72005]
     assert len(processes) == 4 and [f.name for f in tmp_path.iterdir()] == ["memory.tare"], "no live file is left"
+
+
+def test_children_that_end_at_once_leave_nothing_behind(preloaded, tmp_path):
+    """_exit() calls no destructor: each left its live file of 1 MiB. In a child of vfork() it is not the parent's end."""
+    (tmp_path / "storm.py").write_text(
+        "import os, subprocess\nfor i in range(20):\n    if not os.fork():\n        kept = bytearray(500000 + i)\n        os._exit(i)\n"
+        "    assert os.waitstatus_to_exitcode(os.wait()[1]) == i\n"
+        "try:\n    subprocess.run(['/there/is/none'], close_fds=False)\nexcept FileNotFoundError:\n    pass\n"
+        "kept = bytearray(900001)\nos._exit(7)\n")
+    _, processes = preloaded([os.path.realpath(sys.executable), "storm.py"], status=7)
+    held = [size for p in processes for size, _ in p.held.values() if size > 499_999]
+    assert sorted(size for size in held if 500_000 <= size <= 500_021) == [500_001 + i for i in range(20)] and 900_002 in held
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["memory.tare", "storm.py"]
 
 
 def test_killed(preloaded, helpers):
@@ -340,3 +353,42 @@ def test_names_of_native_functions(tare, tmp_path):
     subprocess.run(build, check=True)
     again = tare("report", "--memory", str(trace)).stdout
     assert "another build id" in again and "inner_get" not in again
+
+
+# ---- tare compare --memory ----------------------------------------------------------------------------
+
+KEEPER = """
+import sys, time
+def table(n): return [bytearray(65536) for _ in range(n)]
+def grow(kept): kept.append(bytearray(65536))
+held, kept = table(int(sys.argv[1])), []
+for i in range(int(sys.argv[2])):
+    grow(kept)
+    time.sleep(0.01)
+"""
+
+
+def compared(tare, *args, status):
+    document = json.loads(tare("compare", "--memory", "--json", "--close-runs", *args, status=status).stdout)
+    return document, {m["metric"]: m for m in document["cases"][0]["metrics"]}
+
+
+def test_what_holds_more_and_what_grows_is_named(tare, tmp_path):
+    (tmp_path / "keeper.py").write_text(KEEPER)
+    sides = {"base": (200, 0), "more": (220, 0), "leak": (200, 150)}
+    for i in range(3):
+        for name, words in sides.items():
+            tare("run", "--memory=all", "--trace", f"{name}{i}.tare", "--no-save", "-q", "--", sys.executable, "keeper.py", *words)
+
+    def side(option, name):
+        return [word for i in range(3) for word in (option, f"{name}{i}.tare")]
+
+    document, rows = compared(tare, *side("--base", "base"), *side("--new", "more"), status=1)
+    site = next(m for name, m in rows.items() if name.startswith("site.peak table"))
+    assert document["verdict"] == site["verdict"] == "regressed" and abs(site["ratio"]["value"] - 1.1) < 0.005
+    assert not [name for name in rows if name.startswith("site.growth")]
+    document, rows = compared(tare, *side("--base", "base"), *side("--new", "leak"), status=1)
+    site = next(m for name, m in rows.items() if name.startswith("site.growth grow"))
+    assert site["verdict"] == "regressed" and site["new"]["value"] > 0
+    document, rows = compared(tare, "base0.tare", "base1.tare", status=0)
+    assert document["verdict"] == "unverified" and "runs" in rows["memory.peak"]["why"]

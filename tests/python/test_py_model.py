@@ -340,6 +340,8 @@ def test_bad_models_say_what_is_wrong(tare_package, tmp_path):
         make(model=len).profile()
     with pytest.raises(ValueError, match="num_runs"):
         make(model=mlp()).profile(num_runs=0)
+    with pytest.raises(ValueError, match=r"track_allocations is True or False, not \w+; what the model gets is input_data=\.\."):
+        make(model=mlp()).memory_profile([1])
     with pytest.raises(ValueError, match=r"configurations\[1\].*threads"):
         make(model=mlp()).benchmark([{}, {"threads": 2}])
     with pytest.raises(ValueError, match="measured yet"):

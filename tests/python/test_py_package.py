@@ -65,6 +65,11 @@ def test_installed_and_used_from_elsewhere(installed, tmp_path, clean_env):
     assert "functions" in run(installed / "python", "-m", "tare", "--help", cwd=tmp_path, env=clean_env)
 
 
+def test_a_free_threaded_interpreter_is_refused_by_name(python):
+    said = python("import sys\nsys.abiflags = 't'\ntry:\n    import tare\nexcept ImportError as why:\n    print(why)\n")
+    assert re.match(r"tare does not run in free-threaded CPython \(\S+python\S*\): .* Use the ordinary build of Python 3\.\d+\.$", said.stdout), said.stdout
+
+
 def test_import_brings_nothing_heavy(python):
     said = python("import sys, tare\nprint([m for m in ('torch', 'numpy', 'onnxruntime', 'pandas', 'asyncio') if m in sys.modules])\n")
     assert said.stdout.strip() == "[]"

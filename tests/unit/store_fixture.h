@@ -19,12 +19,10 @@
 #include <cmocka.h>
 
 #include "core/mem.h"
-#include "home_fixture.h"
 #include "store/postgres_conn.h"
-#include "store/store.h"
+#include "store_home.h"
 
 static const struct store_ops *const backends[] = {&store_sqlite, &store_postgres};
-static char path[400];
 
 /* ---- a PostgreSQL of our own, where one is installed ---- */
 
@@ -68,7 +66,7 @@ static int find_postgres(void **state)
     tare_error err = TARE_ERROR_INIT;
     struct db_conn *c = NULL;
     if (pg_connect(&c, &(struct pg_options){"postgresql:///x?host=/nowhere", 0}, &err) == TARE_UNSUPPORTED)
-        snprintf(pg.why_not, sizeof pg.why_not, "%s", err.text);
+        snprintf(pg.why_not, sizeof pg.why_not, "%.190s", err.text);
     else if (system("ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null"))
         snprintf(pg.why_not, sizeof pg.why_not, "PostgreSQL is not installed");
     else
@@ -109,29 +107,6 @@ static void test_postgresql_is_here(void **state)
     skip();
 }
 
-static int enter(void **state)
-{
-    (void)state;
-    if (home_enter() < 0) return -1;
-    snprintf(path, sizeof path, "%s/deep/history.db", home);
-    return 0;
-}
-
-static int leave(void **state)
-{
-    (void)state;
-    return home_leave();
-}
-
-static struct store *open_with(const struct store_ops *ops)
-{
-    struct store_options o = {.create = true, .wait_ms = 50};
-    struct store *s = NULL;
-    tare_error err = TARE_ERROR_INIT;
-    if (ops->open(&s, path, &o, &err) != TARE_OK) fail_msg("%s", err.text);
-    return s;
-}
-
 #define FOR_EACH_BACKEND(i)                                                                                 \
     for (size_t i = 0; i < sizeof backends / sizeof *backends; i++)                                         \
         if (use_backend(backends[i]))
@@ -143,7 +118,5 @@ static struct store *open_with(const struct store_ops *ops)
         (void)state;                                                                                         \
         FOR_EACH_BACKEND(i) name(backends[i]);                                                               \
     }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, enter, leave)
 
 #endif

@@ -60,7 +60,7 @@ static struct between_result compare(struct rng *r, const struct setting *s)
     for (int k = 0; k < 3; k++)
         for (size_t i = 0; i < n[k]; i++)
             x[k][i] = 16 + s->sd * noise(r, s) + (k == 1 ? log1p(s->effect) : 0);
-    struct between_sides in = {{x[0], n[0]}, {x[1], n[1]}, {x[2], n[2]}, false};
+    struct between_sides in = {{x[0], n[0]}, {x[1], n[1]}, {x[2], n[2]}, false, 0};
     assert_int_equal(between_runs(&in, &rule, &out, &err), TARE_OK);
     return out;
 }
@@ -166,7 +166,7 @@ static struct between_result of(const double *a, const double *b, size_t n, bool
 {
     struct between_rule rule = BETWEEN_RULE_INIT;
     struct between_result out;
-    struct between_sides in = {{a, n}, {b, n}, {NULL, 0}, more};
+    struct between_sides in = {{a, n}, {b, n}, {NULL, 0}, more, 0};
     assert_int_equal(between_runs(&in, &rule, &out, NULL), TARE_OK);
     return out;
 }
@@ -187,6 +187,33 @@ static void test_far_is_a_verdict(void **state)
     s.effect = 2; /* three times: this may be noise */
     assert_true(simulate(&s).unverified > TRIALS * 95 / 100);
     plausible = 0;
+}
+
+/* Middles that a busy machine may set so far apart, and a fastest run that it does not. */
+static void test_the_fastest_run_is_a_bound(void **state)
+{
+    (void)state;
+    const double base = 0, six = log(6), sixth = -log(6);
+    struct between_rule r = BETWEEN_RULE_INIT;
+    r.plausible = 0.8;
+    r.plausible_bound = 0.4;
+    struct between_sides in = {{&base, 1}, {&six, 1}, {NULL, 0}, false, 0};
+    struct between_result out;
+    assert_int_equal(between_runs(&in, &r, &out, NULL), TARE_OK);
+    assert_string_equal(out.verdict, "unverified");
+    in.bound = log(2.71); /* the most that was seen of one program */
+    assert_int_equal(between_runs(&in, &r, &out, NULL), TARE_OK);
+    assert_string_equal(out.verdict, "unverified");
+    in.bound = log(5);
+    assert_int_equal(between_runs(&in, &r, &out, NULL), TARE_OK);
+    assert_string_equal(out.verdict, "regressed");
+    assert_true(out.method == BETWEEN_FAR && out.by_bound && fabs(out.log - six) < 1e-12);
+    assert_true(out.gate_lo > log1p(r.min_effect) && out.lo < in.bound && out.lo > 0 && out.hi > six);
+    in.new_.x = &sixth;
+    in.bound = -log(5);
+    assert_int_equal(between_runs(&in, &r, &out, NULL), TARE_OK);
+    assert_string_equal(out.verdict, "improved");
+    assert_true(out.by_bound && out.hi < 0 && out.lo < sixth);
 }
 
 /* Three runs of the base are the yardstick of one new run. */
@@ -244,13 +271,13 @@ static void test_refusals_and_memory(void **state)
     struct between_rule rule = BETWEEN_RULE_INIT;
     struct between_result out;
     tare_error err = TARE_ERROR_INIT;
-    struct between_sides none = {{a, 0}, {a, 1}, {NULL, 0}, false};
+    struct between_sides none = {{a, 0}, {a, 1}, {NULL, 0}, false, 0};
     assert_int_equal(between_runs(&none, &rule, &out, &err), TARE_INVALID);
-    struct between_sides nan_side = {{a, 1}, {bad, 1}, {NULL, 0}, false};
+    struct between_sides nan_side = {{a, 1}, {bad, 1}, {NULL, 0}, false, 0};
     assert_int_equal(between_runs(&nan_side, &rule, &out, &err), TARE_INVALID);
-    struct between_sides inf_side = {{inf, 1}, {a, 1}, {NULL, 0}, false};
+    struct between_sides inf_side = {{inf, 1}, {a, 1}, {NULL, 0}, false, 0};
     assert_int_equal(between_runs(&inf_side, &rule, &out, &err), TARE_INVALID);
-    struct between_sides past = {{a, 1}, {a, 1}, {a, 9}, false};
+    struct between_sides past = {{a, 1}, {a, 1}, {a, 9}, false, 0};
     for (unsigned n = 0;; n++) {
         mem_fail_after(n);
         tare_status s = between_runs(&past, &rule, &out, &err);
@@ -272,6 +299,7 @@ int main(void)
         cmocka_unit_test(test_the_smallest_effect_holds),
         cmocka_unit_test(test_two_single_runs_are_never_a_verdict),
         cmocka_unit_test(test_far_is_a_verdict),
+        cmocka_unit_test(test_the_fastest_run_is_a_bound),
         cmocka_unit_test(test_one_run_against_several),
         cmocka_unit_test(test_equal_values_and_directions),
         cmocka_unit_test(test_a_step_in_the_past_does_not_widen),

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -340,6 +341,36 @@ static void busy_may_be_unknown(void **state)
     }
 }
 
+/* Idle in one step of five: the median step is 0, which says nothing beside a change of 50 %. */
+static void what_is_in_few_steps_is_told_by_its_mean(void **state)
+{
+    (void)state;
+    struct gpu_series a, b;
+    const struct making m = {.steps = 100, .kernels = 3, .sd = 0.02, .name = "k"};
+    struct compare_gpu in = {.side = {{&a, 1}, {&b, 1}}, .rule = COMPARE_GPU_RULE_INIT};
+    struct comparison c;
+    make(&a, &m);
+    make(&b, &m);
+    double before[100], after[100];
+    char name[64];
+    for (size_t i = 0; i < 100; i++) {
+        before[i] = i % 5 ? 0 : 10000;
+        after[i] = i % 5 ? 0 : 15000;
+    }
+    a.cards[0].idle_ns[1] = before;
+    b.cards[0].idle_ns[1] = after;
+    snprintf(name, sizeof name, "idle.%s", gpu_cause_name(1));
+    assert_int_equal(comparison_init(&c, "steps", NULL), TARE_OK);
+    assert_int_equal(compare_gpu(&c, &in, NULL), TARE_OK);
+    const struct comparison_metric *row = row_of(&c, name);
+    assert_true(row->base.known && fabs(row->base.value - 2000) < 1e-6);
+    assert_true(row->new_.known && fabs(row->new_.value - 3000) < 1e-6);
+    assert_true(fabs(row->ratio.value - 1.5) < 1e-9);
+    comparison_release(&c);
+    gpu_series_release(&a);
+    gpu_series_release(&b);
+}
+
 /* Each rank calls its card 0: rank goes to rank, whatever the order, and what has no counterpart is told. */
 static void ranks_with_cards_of_one_number(void **state)
 {
@@ -607,6 +638,7 @@ int main(void)
         cmocka_unit_test(a_faster_program_is_improved), cmocka_unit_test(too_few_steps),
         cmocka_unit_test(kernels_of_one_side), cmocka_unit_test(limits_say_what_fails),
         cmocka_unit_test(without_steps), cmocka_unit_test(busy_may_be_unknown),
+        cmocka_unit_test(what_is_in_few_steps_is_told_by_its_mean),
         cmocka_unit_test(ranks_with_cards_of_one_number), cmocka_unit_test(runs_of_one_program_are_no_change),
         cmocka_unit_test(a_slower_kernel_among_two_speeds),
         cmocka_unit_test(a_slower_program_is_found_by_its_runs),

@@ -14,6 +14,8 @@
 #include "core/buf.h"
 #include "gpu_fixture.h"
 #include "report/export/gpu_bars.h"
+#include "report/gpu/gpu_report.h"
+#include "report/sink.h"
 
 /* ---- packing ---- */
 
@@ -370,6 +372,18 @@ static void a_pool_counts_by_its_size(void **state)
 }
 
 /* Held at the peak: what "step" took with cudaMalloc, and what no recorded call took; not what was given back. */
+static bool text_says(const struct gpu_profile *p, const char *words)
+{
+    struct buf text = BUF_INIT;
+    struct stream s;
+    stream_init(&s, sink_to_buf(&text), NULL);
+    gpu_report_text(&s, p);
+    assert_int_equal(stream_finish(&s), TARE_OK);
+    bool says = strstr(text.data, words);
+    buf_release(&text);
+    return says;
+}
+
 static void memory_at_its_peak_by_who_took_it(void **state)
 {
     struct making *m = *state;
@@ -402,6 +416,12 @@ static void memory_at_its_peak_by_who_took_it(void **state)
     assert_int_equal(d->memory.n, 5);
     assert_int_equal(d->memory.at[3]->bytes, 1700);
     assert_int_equal(d->memory.at[4]->bytes, 700);
+    assert_true(text_says(&p, "1000 B by cudaMalloc in step, 700 B by a call that was not recorded\n"));
+    struct gpu_holder *second = d->memory_holders.at[1];
+    *second = *d->memory_holders.at[0];
+    second->thread.v = 12; /* who differ by the thread alone are told apart by it */
+    assert_true(text_says(
+        &p, "1000 B by cudaMalloc in step in thread 11, 1000 B by cudaMalloc in step in thread 12\n"));
     gpu_profile_release(&p);
 }
 

@@ -230,6 +230,24 @@ static void test_a_judged_percentile_gets_its_runs(void **state)
     }
 }
 
+/* The runs that it needs come before the budget, up to three times that. */
+static void test_a_judged_percentile_comes_before_the_budget(void **state)
+{
+    (void)state;
+    for (int longer = 0; longer < 2; longer++) {
+        struct bench_plan plan =
+            plan_of((struct fake_script){.shape = FAKE_NOISE, .base_ns = 50000000, .spread = 0.5}, 1);
+        plan.budget_ns = longer ? NS_PER_S : 2 * NS_PER_S;
+        plan.tail = 0.95;
+        must_run(&plan);
+        const struct run_case *c = run.cases.at[run.cases.n - 1];
+        assert_int_equal(c->samples.v >= 72, !longer);
+        assert_int_equal(c->latency_ns.p95.known, !longer);
+        run_release(&run);
+        assert_int_equal(run_init(&run, "bench", &err), TARE_OK);
+    }
+}
+
 static void test_a_given_number_of_runs_is_kept(void **state)
 {
     (void)state;
@@ -595,6 +613,45 @@ static void test_progress(void **state)
     assert_int_equal(told.last, told.total); /* it ends at the end, also when cases stop early */
 }
 
+struct forecasts {
+    uint64_t done[4000], total[4000];
+    size_t n;
+};
+
+static void on_forecast(void *ctx, const char *what, uint64_t done, uint64_t total)
+{
+    struct forecasts *f = ctx;
+    (void)what;
+    if (f->n == sizeof f->done / sizeof *f->done) return;
+    f->done[f->n] = done;
+    f->total[f->n++] = total;
+}
+
+/* After the first quarter the time left is right within a fifth, both where budgets are spent and where cases stop
+ * because they are precise. */
+static void test_forecast(void **state)
+{
+    (void)state;
+    static const double precisions[] = {0.0001, 0.02};
+    for (size_t k = 0; k < sizeof precisions / sizeof *precisions; k++) {
+        static struct forecasts f;
+        f.n = 0;
+        struct bench_plan plan =
+            plan_of((struct fake_script){.shape = FAKE_NOISE, .base_ns = 1000000, .spread = 0.9}, 3);
+        plan.precision = precisions[k];
+        plan.budget_ns = 10000000000;
+        plan.progress = (struct bench_progress){on_forecast, &f};
+        must_run(&plan);
+        assert_true(f.n > 10);
+        uint64_t end = f.done[f.n - 1];
+        for (size_t i = 0; i < f.n; i++) {
+            double off = (double)f.total[i] / (double)end - 1;
+            if (f.done[i] > end / 4 && precisions[k] < 0.001) assert_true(fabs(off) < 0.2);
+        }
+        assert_true(f.done[0] < end / 20 && f.total[0] > f.done[0]); /* told from the beginning */
+    }
+}
+
 /* Real time, real clock: the cost of the loop is found, and it is no millisecond. */
 static void test_self_cost(void **state)
 {
@@ -689,6 +746,7 @@ int main(void)
         T(test_budget),
         T(test_percentile_is_waited_for),
         T(test_a_judged_percentile_gets_its_runs),
+        T(test_a_judged_percentile_comes_before_the_budget),
         T(test_a_given_number_of_runs_is_kept),
         T(test_interleaved),
         T(test_order_is_seeded),
@@ -712,6 +770,7 @@ int main(void)
         T(test_bad_plans),
         T(test_out_of_memory),
         T(test_progress),
+        T(test_forecast),
         T(test_self_cost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,6 +55,25 @@ static void an_allocation_and_its_free_take_few_bytes(void **state)
     assert_true(e.p - room <= PAIRS * 2 * 12);
 }
 
+/* Numbers of each length, as written byte by byte. */
+static void a_number_has_seven_bits_a_byte(void **state)
+{
+    (void)state;
+    uint64_t x = 88172645463325252u;
+    for (int i = 0; i < 20000; i++) {
+        uint8_t room[32] = {0}, plain[16];
+        struct enc e = {room, room + sizeof room, false};
+        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+        uint64_t v = i < 128 ? (UINT64_C(1) << i / 2) - (uint64_t)(i % 2) : x >> i % 64;
+        size_t n = 0;
+        enc_uint(&e, v);
+        for (uint64_t left = v; n == 0 || left; left >>= 7)
+            plain[n++] = (uint8_t)((left & 0x7f) | (left >> 7 ? 0x80 : 0));
+        assert_int_equal(e.p - room, n);
+        assert_memory_equal(room, plain, n);
+    }
+}
+
 static void no_room_changes_nothing(void **state)
 {
     (void)state;
@@ -250,6 +269,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_come_back),
+        cmocka_unit_test(a_number_has_seven_bits_a_byte),
         cmocka_unit_test(an_allocation_and_its_free_take_few_bytes),
         cmocka_unit_test(no_room_changes_nothing),
         cmocka_unit_test(bytes_that_are_no_record),

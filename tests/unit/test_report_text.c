@@ -30,6 +30,9 @@ static void numbers_have_three_digits_and_keep_their_order(void **state)
         {-1500, "-1.50 us", "-1,500"},
         {0.123456, "0.12 ns", "0.123"},
         {0, "0 ns", "0"},
+        {4.66e-6, "0.00 ns", "0.00000466"}, /* no power of ten, however small or large */
+        {-3.32e-5, "-0.00 ns", "-0.0000332"},
+        {2e-12, "0.00 ns", "< 0.000000001"},
         {NAN, "-", "-"},
         {INFINITY, "-", "-"},
     };
@@ -39,6 +42,8 @@ static void numbers_have_three_digits_and_keep_their_order(void **state)
         fmt_number(&b, cases[i].v);
         expect(&b, cases[i].number);
     }
+    fmt_number(&b, 3.2e16);
+    expect(&b, "32,000,000,000,000,000");
     double before = 0;
     for (double ns = 1.001; ns < 6e10; ns *= 1.0007) { /* what is printed never runs against what is so */
         static const struct {

@@ -235,7 +235,7 @@ static void test_histogram(void **state)
     struct run_case *c = run_add_case(&r, "x");
     assert_int_equal(hist_record_n(&h, 1000, 3, NULL), TARE_OK);
     assert_int_equal(hist_record(&h, 0, NULL), TARE_OK);
-    run_set_histogram(&r, c, &h);
+    run_set_histogram(&r, &c->latency_ns.histogram, &h);
     const struct run_histogram *to = &c->latency_ns.histogram;
     assert_true(to->known && to->scale == 6 && to->zero == 1 && to->offset == h.first);
     assert_int_equal(to->counts[hist_index(1000) - h.first], 3);

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "analyze/stacks/stacks_sum.h"
+#include "analyze/stacks/stacks_table.h"
 #include "memory_fixture.h"
 #include "trace/reader.h"
 
@@ -101,6 +101,32 @@ static void unknown_counts_as_it_is(void **state)
     stacks_profile_release(&p);
 }
 
+/* All times of a function in one row: work() runs with the lock, wait() sleeps. */
+static void a_table_has_all_times(void **state)
+{
+    struct memory_making *m = *state;
+    struct stacks_made f = begin(m);
+    struct stacks_table table;
+    struct trace *t = NULL;
+    look(m, 1, f.work, 4, STACK_RUNS | STACK_HOLDS_GIL);
+    look(m, 1, f.work, 3, STACK_RUNS);
+    look(m, 2, f.wait, 0, STACK_SLEEPS);
+    memory_end(m);
+    MUST(trace_open(&t, m->at.trace, NULL) == TARE_OK);
+    assert_int_equal(stacks_table(t, &table, NULL), TARE_OK);
+    assert_int_equal(table.n, 3);
+    assert_string_equal(table.rows[0].name, "work");
+    assert_true(table.rows[0].own_cpu == 7e6 && table.rows[0].total_cpu == 7e6);
+    assert_true(table.rows[0].gil == 4e6 && table.rows[0].waits == 1e6);
+    assert_string_equal(table.rows[1].name, "main");
+    assert_true(table.rows[1].own_cpu == 0 && table.rows[1].total_cpu == 7e6);
+    assert_string_equal(table.rows[2].name, "wait");
+    assert_true(table.rows[2].waits == 4e6 && table.rows[2].total_cpu == 0);
+    assert_true(table.cpu_ns == 7e6 && table.gil_ns == 4e6 && table.looks == 3 && table.threads == 2);
+    stacks_table_release(&table);
+    trace_close(t);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, memory_set_up, memory_tear_down)
 
 int main(void)
@@ -109,6 +135,7 @@ int main(void)
         TEST(processor_time_is_of_where_it_ran),
         TEST(time_that_was_never_seen_to_run_is_kept),
         TEST(unknown_counts_as_it_is),
+        TEST(a_table_has_all_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "bench/engine.h"
+#include "bench/record.h"
 #include "core/mem.h"
 #include "core/rng.h"
 #include "core/stats.h"
@@ -213,6 +214,18 @@ static void test_many_slices_are_ten_batches(void **state)
     assert_true(c->throughput.rate.hi.v - c->throughput.rate.lo.v < 1); /* each batch has as many of both */
 }
 
+/* One batch of ten that stood still: the rate was never below that batch's, and surely not 0. */
+static void test_a_stall_leaves_a_rate_above_0(void **state)
+{
+    (void)state;
+    struct slice slices[10];
+    for (size_t i = 0; i < 10; i++) slices[i] = (struct slice){.n = 100, .wall_ns = i == 4 ? 1000000 : 1000};
+    for (size_t i = 0; i < 1000; i++) ns[i] = 10;
+    must_summarise((struct sampled){.n = 1000, .units = 1, .slices = slices, .n_slices = 10});
+    const struct run_estimate *r = &c->throughput.rate;
+    assert_true(fabs(r->lo.v - 1e5) < 1 && r->value > r->lo.v && r->hi.v > r->value && r->hi.v <= 1e8 + 1);
+}
+
 static void test_no_time(void **state)
 {
     (void)state;
@@ -251,6 +264,7 @@ int main(void)
         T(test_failed_runs_stand_where_they_came),
         T(test_too_few),      T(test_one),       T(test_none),       T(test_hanging_together),
         T(test_kept),         T(test_throughput), T(test_many_slices_are_ten_batches), T(test_no_time),
+        T(test_a_stall_leaves_a_rate_above_0),
         T(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,7 +65,7 @@ static void test_refused_with_the_place(void **state)
         {"<=5ms", "at '<=5ms': a metric was expected"},
         {"latencie.p95<=5ms", "did you mean latency.p95?"},
         {"nonsense<=5ms", "there are: throughput, latency.mean"},
-        {"latency.p95", "at its end: expected <=, >=, <, > or :"},
+        {"latency.p95", "at its end: expected <=, >=, <, > or : and a value, as in latency.p95<=100ms"},
         {"latency.p95==5ms", "at '==5ms': expected <="},
         {"latency.p95<=", "at its end: a number was expected"},
         {"latency.p95<=-5ms", "at '-5ms': a number was expected"},
@@ -372,6 +372,13 @@ static void test_measures_name_fields(void **state)
     c->memory.delta = c->memory.per_unit = known_i64(-1);
     c->self.share = known_f64(1);
     c->accuracy.score = run_estimate(1, 1, 1);
+    const struct run_latency times = {.known = true,
+                                      .p50 = run_estimate(1, 1, 1),
+                                      .p95 = run_estimate(1, 1, 1),
+                                      .p99 = run_estimate(1, 1, 1)};
+    c->stream = (struct run_stream){
+        .known = true, .ttft_ns = times, .gap_ns = times, .gap_max_ns = times, .tpot_ns = times};
+    c->stream.tokens_per_s.rate = c->stream.goodput.share = run_estimate(1, 1, 1);
     l->p50 = run_estimate(1, 1, 1);
     l->mean = l->p90 = l->p95 = l->p99 = l->load_ns = l->rss_peak = known_u64(1);
     l->throughput = l->cpu_ns_per_run = known_f64(1);

@@ -44,6 +44,10 @@ static void test_detect(void **state)
     assert_false(detect(tty, (struct term_env){0}).color);
     assert_false(detect(tty, (struct term_env){.term = "xterm", .no_color = "1"}).color);
     assert_true(detect(tty, (struct term_env){.term = "xterm", .no_color = ""}).color); /* empty: not set */
+    assert_true(detect(ends[1], (struct term_env){.force_color = "1"}).color);
+    assert_false(detect(ends[1], (struct term_env){.force_color = "0"}).color);
+    assert_false(detect(ends[1], (struct term_env){.force_color = ""}).color);
+    assert_false(detect(ends[1], (struct term_env){.force_color = "1", .no_color = "1"}).color);
     t = detect(ends[1], (struct term_env){.term = "xterm", .columns = "100"});
     assert_false(t.tty || t.color || t.utf8);
     assert_int_equal(t.width, 80);

@@ -24,6 +24,7 @@ import { self } from "./sections/self";
 import { staticCost } from "./sections/static";
 import { targets } from "./sections/targets";
 import { timeline } from "./sections/timeline";
+import { tokens } from "./sections/tokens";
 
 export interface SectionProps {
   item: Item;
@@ -46,6 +47,7 @@ export const sections: readonly Section[] = [
   history,
   curves,
   findings,
+  tokens,
   distribution,
   memory,
   layers,

@@ -23,6 +23,7 @@ struct between_rule {
     double level;      /* of the interval that is stated beside the verdict */
     double plausible; /* sd of one run that none is beyond, for where no spread is known; 0: no such number */
     double least_sd;  /* of one run, where others like it are known to spread so much; 0: none are */
+    double plausible_bound; /* as `plausible`, of between_sides.bound */
 };
 #define BETWEEN_RULE_INIT {.min_effect = 0.02, .detect = 0.05, .alpha = 0.01, .level = 0.95}
 
@@ -39,6 +40,7 @@ struct between_result {
     double mde;                 /* share: a change this large would have been found in 95 of 100 cases */
     size_t needed;              /* runs a side that would decide; 0: decided, or too many */
     const char *verdict;        /* "regressed", "improved", "same", "inconclusive", "unverified" */
+    bool by_bound;              /* FAR, and it is the bound that is */
 };
 
 /* base, new_: ln of one value per run, at least one each. past: ln of earlier runs in time order, made on the same
@@ -46,12 +48,16 @@ struct between_result {
 struct between_sides {
     struct stats_sample base, new_, past;
     bool more;
+    /* ln of what the ratio is at least (above 0) or at most (below): the fastest run of one side over the middle of the
+     * other. 0: not known. Other work delays runs, but seldom all of them: this spreads less than the middles do. */
+    double bound;
 };
 tare_status between_runs(const struct between_sides *in, const struct between_rule *r,
                          struct between_result *out, tare_error *err);
 
 /* The ratio from which on `plausible` alone is a verdict: exp(ln(1 + min_effect) + z(1 - alpha) plausible sqrt 2). */
 double between_far(const struct between_rule *r);
+double between_far_bound(const struct between_rule *r); /* the same of plausible_bound */
 
 /* Standard deviation of one run from successive differences, which one step in the history does not move: the greater
  * of 1.4826 median |y[i+1] - y[i]| and the root of the mean square of all of them but the greatest, over sqrt 2. The

@@ -464,22 +464,15 @@ static tare_status add_card(struct comparing *k, const struct gpu_series_card *c
 
 static void describe(struct comparison *c, const struct compare_gpu *in)
 {
-    struct comparison_side *to[] = {&c->base, &c->new_};
+    struct compare_told told = {.min_effect = in->rule.min_effect,
+                                .alpha = in->rule.alpha,
+                                .limits = in->limits,
+                                .n_limits = in->n_limits};
     for (int i = 0; i < PAIR_SIDES; i++) {
-        to[i]->name = to[i]->path = arena_str(&c->arena, in->side[i].runs[0].path);
-        to[i]->type = "trace";
-        if (in->side[i].n > 1)
-            to[i]->name = arena_printf(&c->arena, "%s and %zu more", to[i]->path, in->side[i].n - 1);
+        told.path[i] = in->side[i].runs[0].path;
+        told.n[i] = in->side[i].n;
     }
-    run_map_real(&c->arena, &c->config, "min_effect", in->rule.min_effect);
-    run_map_real(&c->arena, &c->config, "alpha", in->rule.alpha);
-    for (size_t i = 0; i < in->n_limits; i++)
-        run_map_textf(&c->arena, &c->config, in->limits[i].metric, ">%.6g%%",
-                      100 * (isnan(in->limits[i].share) ? in->rule.min_effect : in->limits[i].share));
-    struct run like = {.arena = c->arena, .host = c->host};
-    run_explain_host(&like, RUN_BY_IMPORT); /* a trace does not tell the machine */
-    c->arena = like.arena;
-    c->host = like.host;
+    compare_tell_traces(c, &told);
 }
 
 static void tell_other_cards(struct comparison *c, const char *side, const struct gpu_series *own,

@@ -56,10 +56,14 @@ static tare_status make_pairs(struct samples a, struct samples b, struct paired_
     return TARE_OK;
 }
 
-static tare_status middle(struct samples s, struct run_estimate *out, tare_error *err)
+static tare_status middle(struct samples s, bool mean, struct run_estimate *out, tare_error *err)
 {
     struct interval found;
     if (!s.n) return TARE_OK;
+    if (mean) {
+        *out = (struct run_estimate){.known = true, .value = stats_mean(s.x, s.n)};
+        return TARE_OK;
+    }
     tare_status status = stats_median_interval(s.x, s.n, 0.95, &found, err);
     if (status < 0) return status;
     *out = (struct run_estimate){.known = true, .value = found.value};
@@ -162,6 +166,20 @@ static tare_status join_runs(struct comparing *k, const struct gpu_row *r, int s
     return TARE_OK;
 }
 
+/* Is it in fewer than nine of ten steps of some run? Then the mean step is its number, else the median
+ * one: that would be 0 beside a change in per cent. */
+static bool is_sparse(const struct comparing *k, const struct gpu_row *r)
+{
+    for (int side = 0; side < PAIR_SIDES; side++)
+        for (size_t i = 0; i < k->side[side].n; i++) {
+            const struct samples *of = &r->samples[side][i];
+            size_t zeros = 0;
+            for (size_t n = 0; n < of->n; n++) zeros += !(of->x[n] > 0);
+            if (zeros * 10 > of->n) return true;
+        }
+    return false;
+}
+
 static tare_status judge_steps(struct comparing *k, struct gpu_row *r, const struct paired_rule *rule)
 {
     struct paired_numbers pairs = {0};
@@ -169,8 +187,9 @@ static tare_status judge_steps(struct comparing *k, struct gpu_row *r, const str
     tare_status s = join_runs(k, r, PAIR_A, &base);
     if (s == TARE_OK) s = join_runs(k, r, PAIR_B, &new_);
     if (s == TARE_OK) s = make_pairs(base, new_, &pairs, k->err);
-    if (s == TARE_OK) s = middle(base, &r->made->base, k->err);
-    if (s == TARE_OK) s = middle(new_, &r->made->new_, k->err);
+    const bool mean = is_sparse(k, r);
+    if (s == TARE_OK) s = middle(base, mean, &r->made->base, k->err);
+    if (s == TARE_OK) s = middle(new_, mean, &r->made->new_, k->err);
     if (s == TARE_OK && pairs.n) s = judge_row(k, r->made, &pairs, rule, r->on_gpu);
     if (s == TARE_OK && !pairs.n)
         cannot_tell(k, r->made, "cannot tell: it is not in enough steps of both sides");
@@ -197,19 +216,6 @@ static tare_status tell_totals(struct comparing *k, struct gpu_row *r)
 }
 
 /* ---- whole runs ---- */
-
-/* Is it in fewer than nine of ten steps of some run? Then the mean step is the run's number, else the median one. */
-static bool is_sparse(const struct comparing *k, const struct gpu_row *r)
-{
-    for (int side = 0; side < PAIR_SIDES; side++)
-        for (size_t i = 0; i < k->side[side].n; i++) {
-            const struct samples *of = &r->samples[side][i];
-            size_t zeros = 0;
-            for (size_t n = 0; n < of->n; n++) zeros += !(of->x[n] > 0);
-            if (zeros * 10 > of->n) return true;
-        }
-    return false;
-}
 
 static tare_status number_of(struct samples of, bool mean, double *out, tare_error *err)
 {
@@ -316,7 +322,8 @@ static tare_status judge_run_row(struct comparing *k, const struct gpu_row_runs 
                                         .alpha = row->rule.alpha,
                                         .level = row->rule.level,
                                         .least_sd = row->kernel ? u.sd : 0};
-    struct between_sides sides = {{row->base.y, row->base.n}, {row->new_.y, row->new_.n}, {NULL, 0}, false};
+    struct between_sides sides = {
+        {row->base.y, row->base.n}, {row->new_.y, row->new_.n}, {NULL, 0}, false, 0};
     struct between_result found = {0}, swapped = {0};
     const char *told = m->why;
     tare_status s = between_runs(&sides, &limits, &found, k->err);

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/buf.h"
+#include "core/fmt.h"
 #include "core/mem.h"
 #include "core/vec.h"
 
@@ -13,6 +15,9 @@ enum {
     MOST_KEPT = 100000, /* pairs in the document */
     MOST_LAUNCHES = 64  /* whose layout is in it */
 };
+
+#define MEDIANS_APART 0.02 /* ln: by which change and medians differ before it is said, */
+#define MEDIANS_SHARE 0.15 /* and of the change */
 
 /* ---- enough? ---- */
 
@@ -29,6 +34,7 @@ tare_status compare_pairs_enough(const struct pair_set *set, const struct paired
     const struct paired_result *decides = busy.contended && counts ? &cpu : &wall;
     out->enough = cpu_done && (paired_enough(&wall, r) || hopeless);
     out->launch_share = decides->sd_pair > 0 ? decides->sd_launch / decides->sd_pair : NAN;
+    out->log = decides->log;
     return TARE_OK;
 }
 
@@ -342,6 +348,29 @@ static void choose_witness(struct comparison *c, struct comparison_case *to, str
                     busy->cpu_bound ? "trust CPU time more than latency" : "measure again when it is quiet");
 }
 
+/* The change is of pairs, which share what the machine did to both; the medians of all runs may even stand in the other
+ * order. Two numbers that contradict each other need a word. */
+static tare_status note_medians(struct comparison *c, struct comparison_case *to,
+                                const struct comparison_metric *m, tare_error *err)
+{
+    struct buf of[2] = {BUF_INIT, BUF_INIT};
+    if (!m->base.known || !m->new_.known || !m->ratio.known) return TARE_OK;
+    double pairs = log(m->ratio.value), medians = log(m->new_.value / m->base.value);
+    if (!(fabs(pairs - medians) > fmax(MEDIANS_APART, MEDIANS_SHARE * fabs(pairs)))) return TARE_OK;
+    fmt_change(&of[0], exp(pairs));
+    fmt_change(&of[1], exp(medians));
+    tare_status s = of[0].failed || of[1].failed ? compare_no_memory(err) : TARE_OK;
+    if (s == TARE_OK)
+        comparison_note(
+            c, to, "pairs.medians", "info",
+            "%s: %s is of pairs measured next to each other, and is what counts; the medians of all "
+            "runs differ by %s, with what the machine did meanwhile in it",
+            m->metric, of[0].data, of[1].data);
+    buf_release(&of[0]);
+    buf_release(&of[1]);
+    return s;
+}
+
 /* CPU time gates only where it is about all that both sides need: of work that waits it tells little. The witness is
  * chosen last, because it needs the verdict on wall time. */
 tare_status compare_pairs_add(struct comparison *c, const struct compare_pairs *in,
@@ -364,7 +393,7 @@ tare_status compare_pairs_add(struct comparison *c, const struct compare_pairs *
     if (s < 0) return s;
     choose_witness(c, to, wall, &busy);
     add_warnings(c, to, in, r);
-    return TARE_OK;
+    return note_medians(c, to, wall, err);
 }
 
 /* ---- all cases ---- */

@@ -45,6 +45,7 @@ tare_status compare_finish(struct comparison *c, double alpha, tare_error *err);
 struct compare_stop {
     bool enough;
     double launch_share; /* sd of launches / sd of pairs, of what decides; NAN: unknown */
+    struct interval log; /* of it, so far: to show, never to stop by */
 };
 tare_status compare_pairs_enough(const struct pair_set *set, const struct paired_rule *r, uint64_t affordable,
                                  struct compare_stop *out, tare_error *err);

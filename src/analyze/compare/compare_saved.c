@@ -17,6 +17,7 @@
 #include "core/vec.h"
 
 enum { PAST_MOST = 100 }; /* newest runs of the history that are asked for */
+enum { FASTEST_OF = 5 };  /* runs of which one is the fastest; of fewer each may have been delayed */
 
 /* What is compared, and what may fail the comparison when the user named nothing. */
 static const struct compared {
@@ -227,6 +228,43 @@ static tare_status take_past(const struct judging_case *k, const struct measure 
     return s;
 }
 
+/* ln of the fastest run of a side; NAN where a run of it has too few for a fastest. */
+static double fastest_of(const struct runs_of *side)
+{
+    double least = NAN;
+    for (size_t i = 0; i < side->n; i++) {
+        const struct run_case *c = side->at[i];
+        if (!c) continue;
+        if (!c->latency_ns.min.known || !c->samples.known || c->samples.v < FASTEST_OF) return NAN;
+        least = fmin(least, (double)c->latency_ns.min.v); /* fmin takes no NAN */
+    }
+    return log(least);
+}
+
+/* What the ratio is at least, or at most, by the fastest runs: between_sides.bound. */
+static double bound_of(const struct judging_case *k, const struct judged *j, const struct compare_values *a,
+                       const struct compare_values *b)
+{
+    if (!(j->rule.plausible_bound > 0)) return 0;
+    double least = fastest_of(&k->new_) - stats_mean(a->y, a->n);
+    double most = stats_mean(b->y, b->n) - fastest_of(&k->base);
+    if (isfinite(least) && least > 0) return least;
+    return isfinite(most) && most < 0 ? most : 0;
+}
+
+static const char *far_why(const struct judging_case *k, const struct judged *j,
+                           const struct between_result *b, const struct between_sides *in)
+{
+    const char *times = b->log > 0 ? "much" : "little";
+    if (!b->by_bound)
+        return arena_printf(&k->c->arena, "%zu and %zu runs, but no plausible noise makes it %s times as %s",
+                            in->base.n, in->new_.n, show_number(between_far(&j->rule)).s, times);
+    return arena_printf(&k->c->arena,
+                        "even the fastest run of %s took %s times that of %s; no plausible noise makes it %s",
+                        b->log > 0 ? "new" : "base", show_number(exp(fabs(in->bound))).s,
+                        b->log > 0 ? "base" : "new", show_number(between_far_bound(&j->rule)).s);
+}
+
 /* One metric of one case: both sides and the history to a verdict, and to why there is none. */
 static tare_status judge_values(const struct judging_case *k, const struct judged *j,
                                 const struct compare_values *a, const struct compare_values *b,
@@ -236,8 +274,9 @@ static tare_status judge_values(const struct judging_case *k, const struct judge
     struct compare_values past = {.y = y};
     tare_status s = take_past(k, j->m, &past, err);
     if (s < 0) return s;
-    struct between_sides sides = {{a->y, a->n}, {b->y, b->n}, {y, past.n}, j->m->more_is_better};
+    struct between_sides sides = {{a->y, a->n}, {b->y, b->n}, {y, past.n}, j->m->more_is_better, 0};
     struct between_result found;
+    sides.bound = bound_of(k, j, a, b);
     s = between_runs(&sides, &j->rule, &found, err);
     struct comparison_metric *m = s == TARE_OK ? compare_add_metric(k->c, k->to, j->m, j->role) : NULL;
     if (!m) return s < 0 ? s : compare_no_memory(err);
@@ -248,10 +287,7 @@ static tare_status judge_values(const struct judging_case *k, const struct judge
     m->new_ = middle_of(&k->new_, j->m, b);
     compare_fill_between(k->c, m, &found, &j->rule, true);
     if (found.method == BETWEEN_NONE) m->why = unverified_why(k->c, a, b, &past);
-    if (found.method == BETWEEN_FAR)
-        m->why =
-            arena_printf(&k->c->arena, "%zu and %zu runs, but no plausible noise makes it %s times as %s",
-                         a->n, b->n, show_number(between_far(&j->rule)).s, found.log > 0 ? "much" : "little");
+    if (found.method == BETWEEN_FAR) m->why = far_why(k, j, &found, &sides);
     add_evidence(k, m, a, b, past.n);
     return TARE_OK;
 }
@@ -396,6 +432,7 @@ static bool choose_metric(const struct judging_case *k, const struct measure *m,
     const struct compared *s = find_compared(m->name);
     *out = (struct judged){m, s && s->gate && !in->n_limits ? "gate" : "advisory", in->rule};
     out->rule.plausible = plausible_of(k, m);
+    out->rule.plausible_bound = plausible_fastest_sd(m, is_brief(&k->base) || is_brief(&k->new_));
     for (size_t i = 0; i < in->n_limits; i++) {
         if (strcmp(in->limits[i].metric, m->name) != 0) continue;
         out->role = "gate";
@@ -663,4 +700,26 @@ tare_status compare_saved(struct comparison *c, const struct compare_saved *in, 
     if (s < 0) return s;
     note_whole(c, in);
     return c->arena.failed ? compare_no_memory(err) : TARE_OK;
+}
+
+/* ---- traces ---- */
+
+void compare_tell_traces(struct comparison *c, const struct compare_told *t)
+{
+    struct comparison_side *to[] = {&c->base, &c->new_};
+    for (int i = 0; i < 2; i++) {
+        to[i]->name = to[i]->path = arena_str(&c->arena, t->path[i]);
+        to[i]->type = "trace";
+        if (t->n[i] > 1)
+            to[i]->name = arena_printf(&c->arena, "%s and %zu more", to[i]->path, t->n[i] - 1);
+    }
+    run_map_real(&c->arena, &c->config, "min_effect", t->min_effect);
+    run_map_real(&c->arena, &c->config, "alpha", t->alpha);
+    for (size_t i = 0; i < t->n_limits; i++)
+        run_map_textf(&c->arena, &c->config, t->limits[i].metric, ">%.6g%%",
+                      100 * (isnan(t->limits[i].share) ? t->min_effect : t->limits[i].share));
+    struct run like = {.arena = c->arena, .host = c->host};
+    run_explain_host(&like, RUN_BY_IMPORT); /* a trace does not tell the machine */
+    c->arena = like.arena;
+    c->host = like.host;
 }

@@ -57,6 +57,16 @@ void compare_cluster(struct compare_values *out, const struct compare_moment *fr
 void compare_fill_between(struct comparison *c, struct comparison_metric *m, const struct between_result *b,
                           const struct between_rule *r, bool again);
 
+/* The sides of a comparison of traces, and what they are judged by, into the document. */
+struct compare_told {
+    const char *path[2]; /* of the first trace of each side: base, new */
+    size_t n[2];         /* traces */
+    double min_effect, alpha;
+    const struct compare_limit *limits;
+    size_t n_limits;
+};
+void compare_tell_traces(struct comparison *c, const struct compare_told *t);
+
 /* ---- environment.c: in what the surroundings of two sets of runs differ: machine, runtime, subject, load. Says what
  * and how bad; refuses nothing itself ---- */
 

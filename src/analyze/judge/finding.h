@@ -25,9 +25,25 @@
          "check the inputs (token ids, masks) and the precision: overflow is common in fp16")                          \
     CASE("runs.failed", "critical", failed,                                                                            \
          "mend the cause, or leave the case out; its numbers, if any, are of the others")                              \
+    CASE("client.limited", "critical", client_limited,                                                                 \
+         "offer less, or measure from a machine with a free processor and more ports; the numbers are of this client") \
+    CASE("client.late", "warn", client_late,                                                                           \
+         "stop other work on this machine: latencies hold this client's delay; http.service_ns does not")              \
     CASE("load.overloaded", "critical", overloaded,                                                                    \
          "latencies of this case say how long it was measured, not how fast it is; offer less, or see `tare plan` "    \
          "for the replicas it needs")                                                                                  \
+    CASE("stream.coalesced", "warn", coalesced,                                                                        \
+         "look for buffering between here and the server (nginx: proxy_buffering off) and for compression; "           \
+         "gaps say how events arrive, tpot how fast tokens are made")                                                  \
+    CASE("stream.cached", "warn", cached,                                                                              \
+         "with --cold each prompt begins with words of its own; leave it out only if users repeat prompts like "       \
+         "this")                                                                                                       \
+    RUN("stream.lengths", "warn", lengths,                                                                             \
+         "give --output-tokens N --exact-output, where the server knows ignore_eos: longer answers take longer")       \
+    CASE("stream.many-tokens", "info", many_tokens,                                                                    \
+         "judge the speed of tokens by tpot; gap is what a reader sees")                                               \
+    CASE("stream.uncounted", "info", uncounted,                                                                        \
+         "tokens/s and tpot are of events; servers count where they know stream_options.include_usage")                \
     CASE("memory.leak", "critical", leak,                                                                              \
          "measure with more runs (--budget): a cache fills up and stops, a leak does not")                             \
     RUN("memory.limit", "warn", memory_limit,                                                                          \

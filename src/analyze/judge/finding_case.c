@@ -215,6 +215,37 @@ void find_failed(struct judging *j, const struct run_case *c)
     finding_text(j, f, "failure", c->failure);
 }
 
+/* ---- services: was this client what was measured? ---- */
+
+void find_client_limited(struct judging *j, const struct run_case *c)
+{
+    const struct run_http *h = &c->http;
+    if (!h->limited.known || !h->limited.v) return;
+    const struct run_value *sockets = run_map_get(&h->faults, "sockets");
+    double without = sockets ? (double)sockets->i : 0;
+    struct run_finding *f;
+    if (without > 0)
+        f = finding_start(j, c, "%s had no socket or port left to go out on",
+                          show_count(without, "request").s);
+    else
+        f = finding_start(j, c, "this client was busy for %s of the time", show_percent(h->client_busy.v).s);
+    finding_numbers(j, f, {"busy", OR_NAN(h->client_busy)}, {"without_socket", without});
+    finding_number(j, f, "ns_per_request", OR_NAN(h->client_ns));
+}
+
+/* More than one in twenty was sent over 1 ms late, so that it is seen in p95. */
+void find_client_late(struct judging *j, const struct run_case *c)
+{
+    const struct run_http *h = &c->http;
+    double late = OR_NAN(h->late), sent = OR_NAN(h->sent);
+    if (!c->open_loop.known || !(late > sent / 20)) return;
+    struct run_finding *f =
+        finding_start(j, c, "%s of %s were sent over 1 ms late: this client got no processor",
+                      show_number(late).s, show_count(sent, "request").s);
+    finding_numbers(j, f, {"late", late}, {"sent", sent});
+    if (h->delay_ns.p99.known) finding_number(j, f, "delay_p99_ns", h->delay_ns.p99.value);
+}
+
 /* ---- launches (`tare bench --repeat`): their spread, and whether they are independent ---- */
 
 /* `hidden`: the launches differ by far more than the interval of one promises, and by more than 1 %. Whoever trusts

@@ -184,7 +184,7 @@ static tare_status pool_samples(struct pool *p, tare_error *err)
     if (st == TARE_OK && n) {
         c->samples_raw.cap = RUN_SAMPLES_MAX;
         run_set_samples(p->run, c, ns, n, all ? "all" : "first");
-        run_set_histogram(p->run, c, &h);
+        run_set_histogram(p->run, &c->latency_ns.histogram, &h);
         double *x = mem_new(n, sizeof *x);
         for (size_t i = 0; x && i < n; i++) x[i] = (double)ns[i];
         if (x && n > 1) c->latency_ns.stddev = known_u64(whole(stats_stddev(x, n)));

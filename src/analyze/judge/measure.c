@@ -84,6 +84,31 @@ const struct measure measure_table[] = {
     {"cpu.time", "cpu.user_ns", "cpu_ns_per_run", MEASURE_TIME, LESS, SINGLE, 0, derive_cpu_time,
      "processor time of a run"},
     {"accuracy", "accuracy", NULL, MEASURE_PLAIN, MORE, BOUNDED, 0, NULL, "score against what was expected"},
+    {"ttft.p50", "stream.ttft_ns.p50", NULL, MEASURE_TIME, LESS, BOUNDED, 0, NULL,
+     "median of the time to the first token"},
+    {"ttft.p95", "stream.ttft_ns.p95", NULL, MEASURE_TIME, LESS, BOUNDED, 0, NULL,
+     "95th percentile of the time to the first token"},
+    {"ttft.p99", "stream.ttft_ns.p99", NULL, MEASURE_TIME, LESS, BOUNDED, 0, NULL,
+     "99th percentile of the time to the first token"},
+    {"gap.p50", "stream.gap_ns.p50", NULL, MEASURE_TIME, LESS, BOUNDED, 0, NULL,
+     "median of the time between events of a stream"},
+    {"gap.p95", "stream.gap_ns.p95", NULL, MEASURE_TIME, LESS, BOUNDED, 0, NULL,
+     "95th percentile of the time between events of a stream"},
+    {"gap.p99", "stream.gap_ns.p99", NULL, MEASURE_TIME, LESS, BOUNDED, 0, NULL,
+     "99th percentile of the time between events of a stream"},
+    {"gap_max.p95", "stream.gap_max_ns.p95", NULL, MEASURE_TIME, LESS, BOUNDED, 0, NULL,
+     "95th percentile of the longest gap of an answer"},
+    {"gap_max.p99", "stream.gap_max_ns.p99", NULL, MEASURE_TIME, LESS, BOUNDED, 0, NULL,
+     "99th percentile of the longest gap of an answer"},
+    {"tpot.p50", "stream.tpot_ns.p50", NULL, MEASURE_TIME, LESS, BOUNDED, 0, NULL,
+     "median of the time per output token"},
+    {"tpot.p95", "stream.tpot_ns.p95", NULL, MEASURE_TIME, LESS, BOUNDED, 0, NULL,
+     "95th percentile of the time per output token"},
+    {"tpot.p99", "stream.tpot_ns.p99", NULL, MEASURE_TIME, LESS, BOUNDED, 0, NULL,
+     "99th percentile of the time per output token"},
+    {"tokens", "stream.tokens_per_s", NULL, MEASURE_RATE, MORE, BOUNDED, 0, NULL, "output tokens per second"},
+    {"goodput", "stream.goodput", NULL, MEASURE_PLAIN, MORE, BOUNDED, 0, NULL,
+     "requests that kept the limits of --slo"},
     {"self.share", "self.share", NULL, MEASURE_PLAIN, LESS, SINGLE, 0, NULL, "part of a run that is tare itself"},
     {NULL, NULL, NULL, MEASURE_PLAIN, LESS, SINGLE, 0, NULL, NULL},
 };
@@ -137,10 +162,20 @@ bool measure_named(const struct run_case *c, const char *name, struct run_estima
 
 bool measure_exceeds(const struct run_case *c, const struct measure *m, double *ns)
 {
-    static const char within[] = "latency_ns.";
-    bool is_own = strncmp(m->path, within, sizeof within - 1) == 0 && m->derive != derive_per_unit;
-    const struct run_value *v =
-        is_own ? run_map_get(&c->latency_ns.at_least, m->path + sizeof within - 1) : NULL;
+    const struct {
+        const char *within;
+        const struct run_latency *times;
+    } all[] = {
+        {"latency_ns.", &c->latency_ns},
+        {"stream.ttft_ns.", &c->stream.ttft_ns},
+        {"stream.tpot_ns.", &c->stream.tpot_ns},
+        {"stream.gap_max_ns.", &c->stream.gap_max_ns},
+    };
+    const struct run_value *v = NULL;
+    for (size_t i = 0; i < sizeof all / sizeof *all && m->derive != derive_per_unit; i++) {
+        size_t n = strlen(all[i].within);
+        if (strncmp(m->path, all[i].within, n) == 0) v = run_map_get(&all[i].times->at_least, m->path + n);
+    }
     if (!v || v->kind != RUN_INT) return false;
     *ns = (double)v->i;
     return true;

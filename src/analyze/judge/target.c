@@ -94,7 +94,8 @@ static tare_status read_op(struct rule_text *r, const struct measure *m, struct 
         rule_skip_blanks(r);
         return TARE_OK;
     }
-    if (*r->at != ':') return rule_refuse(r, r->at, "expected <=, >=, <, > or :");
+    if (*r->at != ':')
+        return rule_refuse(r, r->at, "expected <=, >=, <, > or : and a value, as in latency.p95<=100ms");
     r->at++;
     out->op = m->more_is_better ? TARGET_GE : TARGET_LE;
     rule_skip_blanks(r);

@@ -95,12 +95,15 @@ static tare_status play_twice(struct summing *x, struct trace *t)
 
 /* What never held so much is not called growing by growth.h, however it grows. */
 #define JUDGED_FROM 262144.0
+/* Nor what is recorded for less: whatever is being built grows as long as that takes. */
+#define JUDGED_NS UINT64_C(1000000000)
 
 tare_status memory_site_judge(const struct memory_process *p, struct memory_site *s, tare_error *err)
 {
     double at[MEMORY_MOMENTS], most = 0;
     struct growth_series x = {at, s->series, MEMORY_MOMENTS};
     s->judged = false;
+    if (p->to_ns - p->from_ns < JUDGED_NS) return TARE_OK;
     for (size_t i = 0; s->series && i < MEMORY_MOMENTS; i++) {
         at[i] = memory_moment(p, i);
         most = fmax(most, s->series[i]);

@@ -36,6 +36,7 @@ struct memory_frame_named {
         *name; /* Python: the function; a scope; why frames are missing. Native: NULL until it is looked up */
     const char *file;              /* Python: its file. Native: the path of its module. NULL: unknown */
     uint64_t line;                 /* Python, native with a source; 0: unknown */
+    uint64_t first_line;           /* Python: of the function; 0: unknown */
     uint64_t offset;               /* native: in the file, or the address where the module is unknown */
     const char *build_id, *source; /* native: of the module, "-" where it has none; where the line is */
     bool inlined;                  /* native: into its caller, at the same offset */

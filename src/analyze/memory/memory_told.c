@@ -59,6 +59,7 @@ static struct memory_frame_named named(const struct memory_told *t, const struct
         f.name = name_of(t, of->CODE.name);
         f.file = name_of(t, of->CODE.file);
         f.line = memory_line(of, r->STACK.at);
+        f.first_line = of->CODE.first_line;
         break;
     case MEMORY_SCOPE: f.name = name_of(t, r->STACK.where); break;
     case MEMORY_CUT:

@@ -17,6 +17,7 @@ enum { DEPTH_MOST = 20000, CARRIED_MOST = 64 };
 struct weight {
     uint64_t stack;
     double ns;
+    uint64_t looks;
 };
 
 /* Processor time of a thread whose looks since then found it off the processor. */
@@ -75,11 +76,13 @@ static tare_status add_weight(struct summing *s, uint64_t stack, double ns)
     s->squares += ns * ns;
     tare_status st = map_u64_ref(&s->stack_at, stack, &place, s->err);
     if (st == TARE_OK && !*place) {
-        st = vec_push(&s->weights, ((struct weight){stack, 0}), s->err);
+        st = vec_push(&s->weights, ((struct weight){.stack = stack}), s->err);
         *place = s->weights.n;
     }
-    if (st == TARE_OK) s->weights.items[*place - 1].ns += ns;
-    return st;
+    if (st != TARE_OK) return st;
+    s->weights.items[*place - 1].ns += ns;
+    s->weights.items[*place - 1].looks++;
+    return TARE_OK;
 }
 
 /* Processor time belongs to where a thread is when it has a processor, not to where it lost one or waits. So time seen
@@ -140,7 +143,8 @@ static tare_status function_of(struct summing *s, const struct memory_frame_name
     if (st == TARE_OK && !*place) {
         struct function one = {.f = {.name = arena_str(&s->out->arena, name),
                                      .file = arena_str(&s->out->arena, file),
-                                     .line = line}};
+                                     .line = line,
+                                     .first_line = f ? f->first_line : 0}};
         if (!one.f.name || !one.f.file) return error_nomem(s->err, "functions");
         st = vec_push(&s->functions, one, s->err);
         *place = s->functions.n;
@@ -154,7 +158,7 @@ static tare_status node_of(struct summing *s, size_t parent, size_t function, si
     uint64_t *place;
     tare_status st = map_u64_ref(&s->node_at, (uint64_t)parent << 32 | function, &place, s->err);
     if (st == TARE_OK && !*place) {
-        st = vec_push(&s->nodes, ((struct stacks_node){parent, function, 0, 0}), s->err);
+        st = vec_push(&s->nodes, ((struct stacks_node){.parent = parent, .function = function}), s->err);
         *place = s->nodes.n - 1;
     }
     if (st == TARE_OK) *out = *place;
@@ -175,21 +179,27 @@ static tare_status path_of(struct summing *s, const struct memory_frame_named *f
     return st;
 }
 
-static tare_status add_stack(struct summing *s, const struct memory_frame_named *f, double ns)
+static tare_status add_stack(struct summing *s, const struct memory_frame_named *f, const struct weight *w)
 {
     tare_status st = path_of(s, f);
     size_t at = 0;
     s->counted++;
     for (size_t i = s->path.n; st == TARE_OK && i-- > 0;) {
         struct function *one = &s->functions.items[s->path.items[i]];
-        if (one->last != s->counted) one->f.total_ns += ns;
+        if (one->last != s->counted) {
+            one->f.total_ns += w->ns;
+            one->f.looks += w->looks;
+        }
         one->last = s->counted;
         st = node_of(s, at, s->path.items[i], &at);
-        if (st == TARE_OK) s->nodes.items[at].total_ns += ns;
+        if (st != TARE_OK) break;
+        s->nodes.items[at].total_ns += w->ns;
+        s->nodes.items[at].looks += w->looks;
     }
     if (st != TARE_OK) return st;
-    s->functions.items[s->path.items[0]].f.own_ns += ns;
-    s->nodes.items[at].own_ns += ns;
+    s->functions.items[s->path.items[0]].f.own_ns += w->ns;
+    s->nodes.items[at].own_ns += w->ns;
+    s->nodes.items[at].own_looks += w->looks;
     return TARE_OK;
 }
 
@@ -217,7 +227,7 @@ static tare_status end_process(struct summing *s)
         st = add_weight(s, s->carried.items[i].stack, s->carried.items[i].ns);
     for (size_t i = 0; st == TARE_OK && i < s->weights.n; i++)
         st = add_stack(s, memory_told_frame(&s->told, frames, s->weights.items[i].stack),
-                       s->weights.items[i].ns);
+                       &s->weights.items[i]);
     arena_release(&names);
     drop_process(s);
     return st;
@@ -235,6 +245,8 @@ static int take(void *ctx, uint32_t process, const struct memory_record *r)
         s->status = add_sample(s, r);
     } else if (r->kind == MEMORY_RATE) {
         s->out->rate = *r;
+    } else if (r->kind == MEMORY_HELD) {
+        s->out->held = *r;
     } else {
         if (r->kind == MEMORY_THREAD) s->status = add_thread(s, r);
         if (s->status == TARE_OK) s->status = memory_told_add(&s->told, r, &s->out->arena, s->err);
@@ -286,8 +298,9 @@ tare_status stacks_sum(struct trace *t, const struct stacks_wish *wish, struct s
     struct summing s = {.wish = wish, .out = out, .err = err};
     *out = (struct stacks_profile){.arena = ARENA_INIT};
     if (!trace_has_stacks(t))
-        return error_set(err, TARE_INVALID, "has no sampled stacks: record them with tare attach -o");
-    tare_status st = vec_push(&s.nodes, ((struct stacks_node){0, 0, 0, 0}), err); /* the root */
+        return error_set(err, TARE_INVALID,
+                         "has no sampled stacks: record them with tare run --stacks or tare attach");
+    tare_status st = vec_push(&s.nodes, ((struct stacks_node){.parent = 0}), err); /* the root */
     if (st == TARE_OK) st = trace_stacks(t, take, &s, err);
     if (st == TARE_OK) st = s.status;
     if (st == TARE_OK) st = end_process(&s);

@@ -28,7 +28,9 @@ struct stacks_wish {
 
 struct stacks_function {
     const char *name, *file;
-    uint64_t line; /* with `lines`; else 0 */
+    uint64_t line;       /* with `lines`; else 0 */
+    uint64_t first_line; /* of the function; 0: unknown */
+    uint64_t looks;      /* with it on the stack */
     double own_ns, total_ns;
     struct interval own, total; /* shares of all, 95 % */
 };
@@ -37,6 +39,7 @@ struct stacks_function {
 struct stacks_node {
     size_t parent, function;
     double own_ns, total_ns;
+    uint64_t own_looks, looks;
 };
 
 struct stacks_profile {
@@ -45,7 +48,7 @@ struct stacks_profile {
     double n_eff;                   /* independent samples that they are worth */
     uint64_t processes, threads, noted;
     double waits_ns[STACK_DOINGS];     /* by what threads did at the look */
-    struct memory_record rate;         /* the last RATE; kind 0: none */
+    struct memory_record rate, held;   /* the last RATE and HELD; kind 0: none */
     struct stacks_function *functions; /* most own time first */
     size_t n;
     struct stacks_node *nodes; /* parents first; `function` is a place in `functions` */

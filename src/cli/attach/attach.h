@@ -3,8 +3,18 @@
 #ifndef CLI_ATTACH_H
 #define CLI_ATTACH_H
 
+#include "cli/command.h"
 #include "report/answer.h"
 #include "sample/snapshot.h"
+
+/* A live table of functions; off a terminal one table of `interval_ns`. */
+struct attach_top {
+    pid_t pid;
+    double hz, budget; /* budget: share of a processor */
+    uint64_t interval_ns;
+    bool consistent;
+};
+int attach_top(struct cli *cli, const struct attach_top *of);
 
 void attach_say_once(struct answer *a, pid_t pid, const struct snapshot *s);
 

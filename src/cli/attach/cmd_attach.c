@@ -12,9 +12,9 @@
 #include "sample/sampler.h"
 
 struct attach_command {
-    bool once, locals, json;
+    bool once, top, locals, json, consistent;
     double hz, budget; /* budget: percent of a processor */
-    struct duration duration;
+    struct duration duration, interval;
     const char *output;
 };
 
@@ -40,8 +40,9 @@ static int answer_once(struct cli *cli, pid_t pid, const struct attach_command *
 
 /* ---- recording ---- */
 
-static bool is_stopped(void)
+static bool is_stopped(void *ctx)
 {
+    (void)ctx;
     return interrupted != 0;
 }
 
@@ -56,6 +57,7 @@ static int record(struct cli *cli, pid_t pid, const struct attach_command *c)
                                 .hz = c->hz,
                                 .budget = c->budget / 100,
                                 .duration_ns = (uint64_t)c->duration.ns,
+                                .consistent = c->consistent,
                                 .stop = is_stopped};
     interrupt_catch(&was);
     tare_status s = sampler_run(&o, &t, &cli->error);
@@ -91,29 +93,38 @@ int cmd_attach(struct cli *cli, int argc, char **argv)
 {
     static const struct opt_usage usage = {
         .synopsis = "tare attach [options] <pid>\n"
+                    "tare attach --top [options] <pid>\n"
                     "tare attach --once [--locals] [--json] <pid>",
         .about = "Look into a Python process that already runs. Sample the stacks of all its threads and of the "
-                 "processes it starts into a trace, until it ends, the time is over or Ctrl-C; or, with --once, print "
+                 "processes it starts into a trace, until it ends, the time is over or Ctrl-C; with --top show "
+                 "which functions take the time, wait and hold the GIL; with --once print "
                  "where each thread is now, who holds the GIL, what the others wait for. It is read from outside: "
-                 "nothing is injected, no thread is stopped.",
+                 "nothing is injected, and no thread is stopped unless --consistent asks for it.",
         .tail = "tare attach 4711                        until Ctrl-C, into attach-4711.tare\n"
                 "tare attach --duration 30s -o a.tare 4711\n"
                 "tare report --stacks a.tare             which functions the time went to\n"
+                "tare attach --top 4711                  live table of functions\n"
                 "tare attach --once 4711                 where is every thread right now\n"
                 "tare attach --once --locals 4711        with the values of local variables",
         .min_args = 1,
         .max_args = 1,
         .args = OPT_ARGS_NONE,
     };
-    struct attach_command c = {.hz = 99, .budget = 0.5};
+    struct attach_command c = {.hz = STACKS_HZ, .budget = STACKS_BUDGET, .interval = {2000000000}};
     const struct opt rows[] = {
         OPT_GROUP("recording"),
         OPT_TIME_IN(0, "duration", &c.duration, 1000000, INT64_C(86400000000000) * 365, "stop after this long",
-                    .flags = OPT_NO_DEFAULT, .not_with = "once"),
-        OPT_OUT('o', "output", &c.output, "<file>", "the trace (default: attach-<pid>.tare)", .not_with = "once"),
+                    .flags = OPT_NO_DEFAULT, .not_with = "once top"),
+        OPT_OUT('o', "output", &c.output, "<file>", "the trace (default: attach-<pid>.tare)", .not_with = "once top"),
         OPT_DOUBLE(0, "hz", &c.hz, 0.1, 10000, "looks per second, where the budget allows", .not_with = "once"),
         OPT_DOUBLE(0, "budget", &c.budget, 0.01, 100, "percent of one processor that looking may take",
                    .not_with = "once"),
+        OPT_FLAG(0, "consistent", &c.consistent,
+                 "hold each thread still for the moment in which it is read: no stack is torn, the program pays for it",
+                 .not_with = "once"),
+        OPT_GROUP("watching"),
+        OPT_FLAG(0, "top", &c.top, "a table of functions, again and again; off a terminal once", .not_with = "once"),
+        OPT_TIME_IN(0, "interval", &c.interval, 100000000, INT64_C(3600000000000), "between tables", .needs = "top"),
         OPT_GROUP("one look"),
         OPT_FLAG(0, "once", &c.once, "one look at all threads"),
         OPT_FLAG(0, "locals", &c.locals, "also the local variables of each function", .needs = "once"),
@@ -124,5 +135,11 @@ int cmd_attach(struct cli *cli, int argc, char **argv)
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (!rc) rc = read_pid(cli, argv[0], &pid);
     if (rc) return rc;
+    if (c.top)
+        return attach_top(cli, &(struct attach_top){.pid = pid,
+                                                    .hz = c.hz,
+                                                    .budget = c.budget / 100,
+                                                    .interval_ns = (uint64_t)c.interval.ns,
+                                                    .consistent = c.consistent});
     return c.once ? answer_once(cli, pid, &c) : record(cli, pid, &c);
 }

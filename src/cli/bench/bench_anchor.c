@@ -36,9 +36,9 @@ int bench_anchor_check(struct cli *cli, const struct bench_args *a)
     if (!a->anchor) return 0;
     bool model = compare_is_model(a->anchor);
     if (model && a->command)
-        return cli_usage_error(cli, "--anchor %s is a model, but a command is weighed", a->anchor);
+        return cli_usage_error(cli, "--anchor %s is a model, but a command is measured", a->anchor);
     if (!model && !a->command)
-        return cli_usage_error(cli, "--anchor %s is a command, but a model is weighed", a->anchor);
+        return cli_usage_error(cli, "--anchor %s is a command, but a model is measured", a->anchor);
     if (a->setup.runtimes.n > 1) return cli_usage_error(cli, "--anchor goes with one runtime: --ort once");
     if (a->concurrency > 1)
         return cli_usage_error(cli, "--anchor measures one run at a time: no --concurrency");

@@ -6,7 +6,7 @@
  *     what to measure   -> struct bench_subjects  bench_plan.c
  *     measured, judged, answered                  cmd_bench.c
  * One file each for what only some benches have: bench_check.c (accuracy), bench_layers.c (layers), bench_repeat.c
- * (several launches), bench_anchor.c (against a frozen build). */
+ * (several launches), bench_anchor.c (against a frozen build), bench_http.c (services). */
 #ifndef CLI_BENCH_ARGS_H
 #define CLI_BENCH_ARGS_H
 
@@ -16,15 +16,32 @@
 #include "cli/case_grid.h"
 #include "cli/cli.h"
 #include "cli/output.h"
+#include "load/bodies.h"
+#include "load/llm_ask.h"
+#include "subject/kserve_load.h"
 #include "report/run/run_report.h"
 
 /* ---- the command line ---- */
+
+struct http_args {
+    const char *body, *method, *text; /* text: that a good answer has; NULL: not said */
+    struct opt_list headers;
+    uint64_t connections, status; /* 0: not said */
+    bool fresh;
+};
+
+struct llm_args {
+    bool on, cold, exact, whole, kserve, binary;
+    const char *model, *prompts, *slo;
+    uint64_t prefix_words, output_tokens; /* 0: not said */
+};
 
 struct bench_args {
     /* what */
     unsigned kind;      /* KIND_MODEL, .. */
     const char *model;  /* file; NULL: another kind, a synthetic model, or nothing named */
     const char *python; /* FILE.py:NAME or MODULE:NAME */
+    const char *url;    /* of a service */
     char **command;
     const char *synth; /* architecture */
     const char *entry; /* of the suite; NULL: none, or without a name */
@@ -32,12 +49,16 @@ struct bench_args {
     struct opt_list variants;
     struct model_args setup;
     struct command_args call;
+    struct http_args http;
+    struct llm_args llm;
     const char *length; /* words of a Python function's texts: one more dimension of the grid */
     /* how */
     struct duration budget;
     double precision;
     int arrivals, percentile;
-    uint64_t min_runs, max_runs, concurrency, per_run, seed;
+    const char *concurrencies; /* as it was said; */
+    uint64_t concurrency;      /* the first */
+    uint64_t min_runs, max_runs, per_run, seed;
     const char *rate, *warmup, *unit, *scenario;
     uint64_t repeat; /* whole benches, each in a process of its own */
     struct duration pause;
@@ -80,8 +101,29 @@ struct bench_expected {
     bool numbered; /* files of a folder, in the order of the outputs */
 };
 
+/* Where requests are made and answers read as a protocol wants it (bench_llm.c). */
+struct bench_asked {
+    bool opened; /* `ask` */
+    struct llm_ask ask;
+    struct llm_pool pool;
+    struct kserve_load kserve;
+    struct load_reader reader; /* name NULL: none */
+    struct slo slo;
+};
+
+/* What a service is asked, and how often. */
+struct bench_service {
+    struct bench_asked asked;
+    struct bodies bodies;
+    struct load_source source;
+    struct buf headers; /* lines */
+    VEC(double) rates;
+    struct grid_ints concurrency;
+};
+
 struct bench_planned {
     const struct bench_args *args;
+    struct bench_service service;
     const char *synth; /* the architecture to make a model of; NULL: the model has a file, or there is none */
     struct bench_plan plan; /* its cases come with the subjects */
     int64_t preset_batch;   /* of the scenario, where the user does not say one; 0: none */
@@ -109,6 +151,20 @@ void bench_close(struct bench_subjects *s);
 /* The file of the model, made first if it is a synthetic one that is not in the user's cache yet. Owned; NULL: the
  * subject is no model. */
 tare_status bench_model_file(struct cli *cli, const struct bench_planned *p, char **out);
+
+/* ---- services ---- */
+
+struct opt *bench_http_rows(struct bench_args *a, struct opt *to);
+struct opt *bench_llm_rows(struct bench_args *a, struct opt *to);
+int bench_asked_plan(struct cli *cli, const struct bench_args *a, struct bench_asked *out);
+void bench_asked_release(struct bench_asked *q);
+/* Reads what is sent. 0, or the exit code after the user was told. */
+int bench_service_plan(struct cli *cli, const struct bench_args *a, struct bench_service *out);
+void bench_service_release(struct bench_service *s);
+tare_status bench_service_open(const struct bench_planned *p, struct subject **out, tare_error *err);
+/* One for each rate or concurrency. Release them whatever the result. */
+tare_status bench_service_cases(const struct bench_planned *p, struct subject *subject,
+                                struct grid_cases *out, tare_error *err);
 
 /* ---- what only some have ---- */
 

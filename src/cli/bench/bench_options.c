@@ -6,6 +6,7 @@
 #include "cli/bench/bench_args.h"
 #include "cli/html_out.h"
 #include "core/file.h"
+#include "load/address.h"
 
 static const struct opt_choice arrival_words[] = {
     {"poisson", BENCH_POISSON, "random gaps, as many users make"},
@@ -28,21 +29,24 @@ static const struct opt_choice objective_words[] = {OBJECTIVE_MAP(X){NULL, 0, NU
 static const struct opt_kind kinds[] = {{KIND_MODEL, "models", "this is a model"},
                                         {KIND_COMMAND, "commands", "this is a command"},
                                         {KIND_PYTHON, "Python functions", "this is a Python function"},
+                                        {KIND_SERVICE, "services", "this is a service"},
                                         {0, NULL, NULL}};
 
 static const struct opt_usage usage = {
     .synopsis = "tare bench [options] <model.onnx>\ntare bench [options] py:<file.py|module>:<function>\n"
+                "tare bench [options] http://<host>/<path>\n"
                 "tare bench [options] -- <command> [args]\ntare bench [options]",
-    .about = "Weigh a model, a Python function or a command: load it, warm it up until it is steady, measure until the "
-             "interval is narrow or the budget is spent, and judge the result. Lists of values make a sweep: all cases "
-             "are measured in rounds, in random order, so that a drift of the machine hits all alike. Without a "
-             "subject the suite in tare.yaml is run, or else a built-in MiniLM.",
+    .about = "Weigh a model, a Python function, a service or a command: load it, warm it up until it is steady, "
+             "measure until the interval is narrow or the budget is spent, and judge the result. Lists of values make "
+             "a sweep: all cases are measured in rounds, in random order, so that a drift of the machine hits all "
+             "alike. Without a subject the suite in tare.yaml is run, or else a built-in MiniLM.",
     .tail = "tare bench minilm.onnx --batch 1,4,8,16,32 --seq 128\n"
             "tare bench model.onnx --target 'latency.p95<=100ms' --target 'throughput>=1000/s'\n"
             "tare bench fp32.onnx --variant int8=int8.onnx --metric cosine --validate-accuracy\n"
             "tare bench model.onnx --layers\n"
             "tare bench model.onnx --layers attention,mlp,embedding\n"
             "tare bench py:embed.py:encode --inputs texts.txt --batch 8,16,32 --length 32,128,512\n"
+            "tare bench http://localhost:8000/predict --body body.json --rate 50/s\n"
             "tare bench --budget 5s -- ./my_program --flag\n"
             "tare bench model.onnx --baseline main.json --repeat 3 --pause 30s\n"
             "Exit status: 0 good, 1 a target missed, accuracy lost or slower than the baseline, 2 bad input, 3 could "
@@ -81,6 +85,14 @@ static int choose_python(struct cli *cli, struct bench_args *a, int n, char **ar
     return bench_python_target(cli, args[0], &a->python);
 }
 
+static int choose_service(struct cli *cli, struct bench_args *a, int n, char **args)
+{
+    if (n > 1) return cli_usage_error(cli, "'%s': one service at a time", args[1]);
+    a->kind = KIND_SERVICE;
+    a->url = args[0];
+    return 0;
+}
+
 static bool ends_in(const char *text, const char *end)
 {
     size_t n = strlen(text), m = strlen(end);
@@ -102,9 +114,7 @@ static int refuse_program(struct cli *cli, const char *subject)
             "function of it: tare bench py:%s:NAME",
             subject, subject, subject);
     if (strstr(subject, "://"))
-        return cli_usage_error(
-            cli, "%s: an address is not a model; measure a client of it: tare bench -- curl -s %s", subject,
-            subject);
+        return cli_usage_error(cli, "%s: only http:// and https:// addresses are known", subject);
     if (!there && strchr(subject, ' '))
         return cli_usage_error(cli, "'%s' is no file; a command goes after --: tare bench -- %s", subject,
                                subject);
@@ -125,6 +135,7 @@ static int choose_subject(struct cli *cli, struct bench_args *a, const char *com
                                       : 0;
     }
     if (n && strncmp(args[0], "py:", 3) == 0) return choose_python(cli, a, n, args);
+    if (n && load_is_url(args[0])) return choose_service(cli, a, n, args);
     if (n > 1)
         return cli_usage_error(
             cli, "'%s': one model at a time (--variant NAME=FILE adds others; a command goes after --)",
@@ -136,7 +147,7 @@ static int choose_subject(struct cli *cli, struct bench_args *a, const char *com
 
 bool bench_args_name_a_subject(const struct bench_args *a)
 {
-    return a->model || a->python || a->command || a->synth;
+    return a->model || a->python || a->url || a->command || a->synth;
 }
 
 /* Parsing moves words about: the processes of --repeat get them as they were. */
@@ -175,19 +186,21 @@ static struct opt *add_measuring_rows(struct bench_args *a, struct opt *to)
         OPT_UINT_IN(0, "min-runs", &a->min_runs, 1, 1000000,
                  "measure at least this often (default 30; 5 if a run takes over a tenth of the budget)",
                  .flags = OPT_NO_DEFAULT),
-        OPT_UINT_IN(0, "max-runs", &a->max_runs, 0, 100000000, "and at most this often", .flags = OPT_NO_DEFAULT),
+        OPT_UINT_IN(0, "max-runs", &a->max_runs, 0, 100000000, "stop after this many runs", .flags = OPT_NO_DEFAULT),
         OPT_STRING(0, "warmup", &a->warmup, "<n|auto>", "runs before measuring; auto: until steady"),
-        OPT_UINT_IN(0, "concurrency", &a->concurrency, 1, 1024, "runs under way at once"),
+        OPT_CALLBACK(0, "concurrency", model_parse_ints, &a->concurrencies, "<n,..>",
+                 "runs under way at once; several for services (default 1)"),
         OPT_STRING(0, "rate", &a->rate, "<n/s>",
-                 "start runs on a schedule; latency then counts from the planned start"),
+                 "start runs on a schedule; latency then counts from the planned start; several for services"),
         OPT_ENUM(0, "arrivals", &a->arrivals, arrival_words, "how --rate spaces run starts"),
         OPT_STRING(0, "scenario", &a->scenario, "<name>",
                  "a preset in the manner of MLPerf: single-stream, multi-stream, server, offline"),
         OPT_STRING(0, "unit", &a->unit, "<word>", "what is counted: texts, pairs, images, tokens"),
         OPT_UINT_IN(0, "per-run", &a->per_run, 0, 1000000000, "units in one run (default: the batch)",
                  .flags = OPT_NO_DEFAULT),
-        OPT_UINT(0, "seed", &a->seed, "of synthetic inputs, order and arrivals"),
-        OPT_UINT_IN(0, "repeat", &a->repeat, 1, 1000, "whole benches, each in a fresh process; their spread is told"),
+        OPT_UINT(0, "seed", &a->seed, "seed of generated inputs, order and arrivals"),
+        OPT_UINT_IN(0, "repeat", &a->repeat, 1, 1000,
+                 "repeat the whole bench in fresh processes and report the spread"),
         OPT_TIME_IN(0, "pause", &a->pause, 0, 3600000000000,
                  "minimum time between launch starts; 30s makes launches independent", .flags = OPT_NO_DEFAULT),
         OPT_STRING(0, "launch-document", &a->launch_document, "<file>", "one of --repeat",
@@ -201,9 +214,10 @@ static struct opt *add_subject_rows(struct bench_args *a, struct opt *to)
 {
     const struct opt rows[] = {
         OPT_GROUP("Models"),
-        OPT_RUNTIME(&a->setup, "; for Python functions a text per line, a .json list or an .npy"),
+        OPT_RUNTIME(&a->setup, "; for Python functions a text per line, a .json list or an .npy; "
+                    "for services a body per line"),
         OPT_STRING(0, "synth", &a->synth, "<arch>",
-                 "weigh a synthetic model of this architecture (tare synth --list)",
+                 "measure a synthetic model of this architecture (tare synth --list)",
                  .only_for = KIND_MODEL, .hint = "one thing at a time"),
         {OPT_ROW_(CALLBACK, 0, "layers", ctx, a,
                   "time and cost of each layer, by a pass of its own; patterns group them"),
@@ -213,7 +227,7 @@ static struct opt *add_subject_rows(struct bench_args *a, struct opt *to)
         OPT_COMMANDS(&a->call, "a command goes after --"),
         OPT_END,
     };
-    return opt_append(to, rows);
+    return bench_llm_rows(a, bench_http_rows(a, opt_append(to, rows)));
 }
 
 static struct opt *add_judging_rows(struct bench_args *a, struct opt *to)
@@ -252,6 +266,20 @@ static struct opt *add_judging_rows(struct bench_args *a, struct opt *to)
     return opt_append(to, rows);
 }
 
+/* A list is a sweep over the load of a service; of anything else it is the number of workers. */
+static int read_concurrency(struct cli *cli, struct bench_args *a)
+{
+    struct grid_ints all = {VEC_INIT};
+    if (!a->concurrencies) a->concurrencies = "1";
+    if (grid_parse_ints(&all, a->concurrencies, &cli->error) < 0) return cli_fail(cli);
+    a->concurrency = (uint64_t)all.values.items[0];
+    bool several = all.values.n > 1, is_service = a->kind == KIND_SERVICE;
+    vec_release(&all.values);
+    if (is_service || (!several && a->concurrency <= 1024)) return 0;
+    return cli_usage_error(cli, "--concurrency %s: %s", a->concurrencies,
+                           several ? "several are for services" : "at most 1024");
+}
+
 int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv)
 {
     struct opt rows[OPT_ROWS_MAX], *end = rows;
@@ -266,6 +294,7 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
     if (!rc && a->max_runs && a->min_runs > a->max_runs)
         rc = cli_usage_error(cli, "--min-runs %" PRIu64 " is more than --max-runs %" PRIu64, a->min_runs, a->max_runs);
     if (!rc) rc = choose_subject(cli, a, command, argc, argv);
+    if (!rc) rc = read_concurrency(cli, a);
     return rc ? rc : cli_check_kind(cli, &usage, rows, a->kind);
 }
 /* clang-format on */
@@ -277,6 +306,7 @@ void bench_args_release(struct bench_args *a)
     opt_list_release(&a->groups);
     opt_list_release(&a->baseline);
     opt_list_release(&a->fail_on);
+    opt_list_release(&a->http.headers);
     vec_release(&a->words);
     model_args_release(&a->setup);
 }

@@ -29,6 +29,11 @@
 static int read_rate(struct cli *cli, const struct bench_args *a, struct bench_plan *to)
 {
     if (!a->rate) return 0;
+    if (a->kind == KIND_SERVICE) { /* bench_http.c reads them: each is a case */
+        to->load = BENCH_OPEN;
+        to->rate = 1;
+        return 0;
+    }
     double v;
     if (!unit_parse(UNIT_FREQUENCY, a->rate, &v) || !(v > 0) || v > 1e9)
         return cli_usage_error(cli, "--rate %s: expected runs per second, as in 200/s", a->rate);
@@ -69,6 +74,7 @@ static const char *usual_unit(const struct bench_args *a, bool built_in)
 {
     if (built_in) return "texts";
     if (a->kind == KIND_COMMAND) return "runs";
+    if (a->kind == KIND_SERVICE) return "requests";
     if (a->kind == KIND_MODEL) return "samples";
     return a->setup.inputs || a->setup.batch ? "items" : "calls";
 }
@@ -85,7 +91,7 @@ static struct bench_plan asked_plan(const struct bench_args *a, bool built_in)
     if (a->latency_limit.ns) p.tail = 0.95;
     p.max_runs = a->max_runs;
     p.arrivals = (enum bench_arrivals)a->arrivals;
-    p.concurrency = (unsigned)a->concurrency;
+    p.concurrency = a->kind == KIND_SERVICE ? 1 : (unsigned)a->concurrency;
     p.per_run = (int64_t)a->per_run;
     p.seed = a->seed;
     p.unit = a->unit ? a->unit : usual_unit(a, built_in);
@@ -171,6 +177,8 @@ static int check_files(struct cli *cli, const struct bench_args *a)
 int bench_make_plan(struct cli *cli, const struct bench_args *a, bool built_in, struct bench_planned *out)
 {
     *out = (struct bench_planned){.args = a, .synth = built_in ? "minilm-l6" : a->synth, .grid = GRID_INIT};
+    out->service = (struct bench_service){
+        .bodies = BODIES_INIT, .headers = BUF_INIT, .asked = {.kserve = KSERVE_LOAD_INIT}};
     out->plan = asked_plan(a, built_in);
     int rc = bench_anchor_check(cli, a);
     if (!rc) rc = check_files(cli, a);
@@ -179,6 +187,9 @@ int bench_make_plan(struct cli *cli, const struct bench_args *a, bool built_in, 
     if (!rc) rc = read_warmup(cli, a, &out->plan);
     if (!rc) rc = apply_scenario(cli, a, out);
     if (!rc) rc = plan_grid(cli, a, built_in, out);
+    if (!rc && a->kind == KIND_SERVICE) rc = bench_service_plan(cli, a, &out->service);
+    if (!rc && a->llm.on)
+        out->plan.streams = (struct bench_streams){&out->service.asked.pool, &out->service.asked.slo};
     if (!rc) rc = read_targets(cli, a, out);
     if (!rc) rc = check_baseline(cli, a);
     return rc;
@@ -189,6 +200,7 @@ void bench_planned_release(struct bench_planned *p)
     vec_release(&p->targets);
     bench_expected_release(&p->expected);
     grid_release(&p->grid);
+    bench_service_release(&p->service);
 }
 
 /* ==== opened subjects ==== */
@@ -374,7 +386,11 @@ tare_status bench_open(struct cli *cli, const struct bench_planned *p, const cha
 {
     struct subject *one = NULL;
     if (p->args->kind == KIND_MODEL) return open_models(cli, p->args, model, s);
-    tare_status status = (p->args->kind == KIND_PYTHON ? open_python : open_command)(cli, p, &one);
+    tare_status status = TARE_OK;
+    if (p->args->kind == KIND_SERVICE)
+        status = bench_service_open(p, &one, &cli->error);
+    else
+        status = (p->args->kind == KIND_PYTHON ? open_python : open_command)(cli, p, &one);
     return status == TARE_OK ? add_subject(cli, s, one, (struct grid_subject){0}) : status;
 }
 

@@ -57,7 +57,7 @@ static tare_status measure_cases(struct cli *cli, const struct bench_planned *p,
     plan.n_cases = cases->cases.n;
     plan.keep_outputs = outputs != NULL;
     plan.outputs = outputs;
-    plan.progress = (struct bench_progress){progress_at, &shown};
+    plan.progress = (struct bench_progress){progress_time, &shown};
     interrupt_catch(&was);
     tare_status s = bench_run(run, &plan, &cli->error);
     interrupt_restore(&was);
@@ -87,7 +87,9 @@ static int measure_subjects(struct cli *cli, const struct bench_planned *p,
 {
     struct grid_cases cases = {0};
     const struct bench_args *a = p->args;
-    tare_status s = grid_build(&p->grid, subjects->named.items, subjects->named.n, &cases, &cli->error);
+    tare_status s = a->kind == KIND_SERVICE
+                        ? bench_service_cases(p, subjects->opened.items[0], &cases, &cli->error)
+                        : grid_build(&p->grid, subjects->named.items, subjects->named.n, &cases, &cli->error);
     if (s == TARE_OK) s = describe_run(cli, a, subjects->opened.items[0], &m->run);
     int rc = s == TARE_OK ? 0 : cli_fail(cli);
     if (!rc && a->baseline.n) /* better known now than after minutes of measuring */
@@ -107,7 +109,8 @@ static int measure_here(struct cli *cli, const struct bench_planned *p, struct m
     if (s == TARE_OK) s = run_init(&m->run, "bench", &cli->error);
     int rc = s == TARE_OK ? measure_subjects(cli, p, &subjects, m) : cli_fail(cli);
     bench_close(&subjects);
-    return s == TARE_IO ? CLI_USAGE : rc; /* a file that cannot be read is bad input */
+    bool is_file = p->args->kind != KIND_SERVICE;    /* a name that is not known is no file */
+    return s == TARE_IO && is_file ? CLI_USAGE : rc; /* a file that cannot be read is bad input */
 }
 
 /* In processes of their own. */
@@ -154,6 +157,10 @@ static int exit_code(struct cli *cli, const struct bench_args *a, const struct m
 {
     if (has_finding(&m->run, "outputs.not-finite")) {
         cli_note(cli, "outputs are NaN or infinite: what was measured may not be the model's work");
+        return CLI_FAILED;
+    }
+    if (has_finding(&m->run, "client.limited")) {
+        cli_note(cli, "this client was at its limit: the numbers are its own, not the service's");
         return CLI_FAILED;
     }
     if (m->checked) return m->checked;
@@ -251,7 +258,7 @@ static int bench_subject(struct cli *cli, const struct bench_planned *p)
 #define BENCH_ARGS_INIT                                                                             \
     {                                                                                               \
         .budget = {BENCH_BUDGET_NS}, .precision = BENCH_PRECISION,                                   \
-        .concurrency = 1, .setup = MODEL_ARGS_INIT, .metric = ACCURACY_METRIC_COSINE,  \
+        .setup = MODEL_ARGS_INIT, .metric = ACCURACY_METRIC_COSINE,  \
         .history = HISTORY_ARGS_INIT, .max_drop = 0.01, .warmup = "auto", .repeat = 1,              \
         .anchor_budget = {20000000000}                                                              \
     }
@@ -333,7 +340,9 @@ int cmd_bench(struct cli *cli, int argc, char **argv)
                              n_suite);
     if (!rc) rc = bench_make_plan(cli, &a, !named && !n_suite, &p);
     if (!rc && !named && !n_suite)
-        cli_note(cli, "no subject and no suite in tare.yaml: weighing a built-in MiniLM (tare bench -h)");
+        cli_note(cli,
+                 "no model named and no suite in tare.yaml: measuring a built-in MiniLM, about 2 minutes; "
+                 "yours: tare bench model.onnx");
     if (!rc) rc = n_suite ? bench_suite(cli, argc, argv) : bench_subject(cli, &p);
     bench_planned_release(&p);
     bench_args_release(&a);

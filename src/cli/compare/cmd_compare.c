@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/memory/memory_group.h"
 #include "cli/command.h"
 #include "cli/compare/compare_args.h"
 #include "cli/html_out.h"
+#include "cli/stacks_words.h"
 #include "cli/output.h"
 #include "core/str.h"
 #include "core/unit.h"
@@ -23,7 +25,7 @@ static const struct opt_choice format_words[] = {{"text", 0, "for people"},
 enum { SAVED = KIND_SAVED, IN_TURN = KIND_MODEL | KIND_COMMAND, KEPT = KIND_SAVED | KIND_TRACES };
 static const struct opt_kind kinds[] = {
     {KIND_SAVED, "saved runs", "saved runs are compared as they are"},
-    {KIND_TRACES, "traces under --gpu", "these are traces"},
+    {KIND_TRACES, "traces under --gpu, --memory or --stacks", "these are traces"},
     {KIND_MODEL, "models under --ab", "these are models, measured in turn"},
     {KIND_COMMAND, "commands under --ab", "these are commands, measured in turn"},
     {0, NULL, NULL}};
@@ -34,6 +36,8 @@ static const struct opt_usage usage = {
                 "tare compare [options] <comparison.json>\n"
                 "tare compare --gpu [options] <base.tare> <new.tare>\n"
                 "tare compare --gpu [options] --base <trace>... --new <trace>...\n"
+                "tare compare --memory [options] <base.tare> <new.tare>\n"
+                "tare compare --stacks [options] <base.tare> <new.tare>\n"
                 "tare compare --ab [options] <base> <new>\n"
                 "tare compare --ab [options] <model.onnx> --a '<options>' --b '<options>'\n"
                 "tare compare --ab-rev <base..new> [--build <line>] [options] -- <command> [args]",
@@ -45,7 +49,9 @@ static const struct opt_usage usage = {
              "enough or the budget is spent, never because a verdict looks decided. A side is an .onnx file or a "
              "command as one quoted word. Models are loaded afresh many times, laid out differently each time. With "
              "--gpu two traces are compared by their steps: which kernels take longer, how busy the GPU was, and why "
-             "it was not; several a side by how much runs differ.",
+             "it was not; several a side by how much runs differ. With --memory by who held memory: which sites hold "
+             "or allocate more, which have begun to grow. With --stacks by where the time of sampled threads went: "
+             "which functions gained or lost share.",
     .tail = "tare compare base.json new.json\n"
             "tare compare @main new.json --fail-on 'latency.p95>5%' --format md\n"
             "tare compare --ab old.onnx new.onnx --batch 16\n"
@@ -53,6 +59,8 @@ static const struct opt_usage usage = {
             "tare compare --ab model.onnx --a '--threads 1' --b '--threads 2'\n"
             "tare compare --ab model.onnx --ort libonnxruntime.so.1.20.1 --ort libonnxruntime.so.1.30.0\n"
             "tare compare --gpu base.tare new.tare --fail-on 'step.time>3%'\n"
+            "tare compare --memory base.tare new.tare --fail-on 'site.peak>10%'\n"
+            "tare compare --stacks base.tare new.tare\n"
             "tare compare --ab-rev main..HEAD --build make -- ./program --flag\n"
             "Exit status: 0 no regression, 1 a regression, 2 bad input, 3 could not measure, not comparable, or "
             "undecided under --strict.",
@@ -101,8 +109,11 @@ static int choose_saved(struct cli *cli, struct compare_args *a)
             return cli_usage_error(cli, "%s is a model: --ab measures two of them in turn", a->args[i]);
     for (int i = 0; i < a->n; i++)
         if (str_ends_with(a->args[i], ".tare"))
-            return cli_usage_error(cli, "%s is a trace: --gpu compares what GPUs did in two of them",
-                                   a->args[i]);
+            return cli_usage_error(
+                cli,
+                "%s is a trace: --gpu compares what GPUs did in two of them, --memory who held memory, --stacks "
+                "where the time went",
+                a->args[i]);
     int rc = choose_sides(cli, a);
     if (rc || a->base.n) return rc;
     return a->n == 1
@@ -112,18 +123,25 @@ static int choose_saved(struct cli *cli, struct compare_args *a)
                           "things in turn, --ab-rev two git revisions");
 }
 
+static const char *word_of_traces(const struct compare_args *a)
+{
+    if (a->gpu) return "gpu";
+    return a->memory ? "memory" : "stacks";
+}
+
 static int choose_traces(struct cli *cli, struct compare_args *a)
 {
     int rc = choose_sides(cli, a);
     if (rc || a->base.n) return rc;
     return cli_usage_error(
-        cli, "--gpu compares two traces: name the base and the new one (--base and --new take several)");
+        cli, "--%s compares two traces: name the base and the new one (--base and --new take several)",
+        word_of_traces(a));
 }
 
 /* What the two sides are, as far as words tell it. */
 static int choose_way(struct cli *cli, struct compare_args *a)
 {
-    if (a->gpu) return choose_traces(cli, a);
+    if (a->gpu || a->memory || a->stacks) return choose_traces(cli, a);
     if (!a->ab && !a->revisions) return choose_saved(cli, a);
     if (a->revisions && (!a->dashes || a->n < 1))
         return cli_usage_error(cli, "--ab-rev measures a command: give it after --");
@@ -132,7 +150,7 @@ static int choose_way(struct cli *cli, struct compare_args *a)
 
 static unsigned kind_of(const struct compare_args *a)
 {
-    if (a->gpu) return KIND_TRACES;
+    if (a->gpu || a->memory || a->stacks) return KIND_TRACES;
     if (!a->ab && !a->revisions) return KIND_SAVED;
     return a->ab && a->n && compare_is_model(a->args[0]) ? KIND_MODEL : KIND_COMMAND;
 }
@@ -140,18 +158,31 @@ static unsigned kind_of(const struct compare_args *a)
 /* The kind is known from words alone, before any file is opened: what is not for it is refused at once. */
 static int read_args(struct cli *cli, struct compare_args *a, int argc, char **argv)
 {
+    static const struct opt_choice bys[] = {
+#define X(name, word, help) {word, MEMORY_BY_##name, help},
+        MEMORY_BY_MAP(X)
+#undef X
+            {NULL, 0, NULL}};
     const struct opt rows[] = {
         OPT_GROUP("What is compared"),
         OPT_FLAG(0, "ab", &a->ab, "measure two models or two commands in turn", .not_with = "ab-rev"),
         OPT_FLAG(0, "gpu", &a->gpu, "compare what GPUs did in two traces of tare run --gpu or tare import",
                  .not_with = "ab ab-rev"),
+        OPT_FLAG(0, "memory", &a->memory, "compare who held memory in two traces of tare run --memory",
+                 .not_with = "ab ab-rev gpu"),
+        OPT_ENUM(0, "by", &a->by, bys, "sites of memory summed up so", .needs = "memory"),
+        OPT_FLAG(0, "stacks", &a->stacks,
+                 "compare where sampled threads were in two traces of tare run --stacks or tare attach",
+                 .not_with = "ab ab-rev gpu memory"),
+        OPT_ENUM(0, "time", &a->time, stacks_time_choices, "which time of sampled stacks", .needs = "stacks"),
         OPT_STRING(0, "ab-rev", &a->revisions, "<base..new>", "measure a command of two git revisions in turn"),
         OPT_STRING(0, "build", &a->build, "<line>", "shell line that builds each revision", .needs = "ab-rev"),
         OPT_STRING(0, "a", &a->options[PAIR_A], "<options>", "options of the base side alone", .only_for = KIND_MODEL),
         OPT_STRING(0, "b", &a->options[PAIR_B], "<options>", "options of the new side alone", .only_for = KIND_MODEL),
         OPT_GROUP("Saved runs"),
         OPT_LIST(0, "base", &a->base, "<run>",
-                 "a run of the base side: file, folder, @name or id; a trace under --gpu", .only_for = KEPT),
+                 "a run of the base side: file, folder, @name or id; a trace under --gpu, --memory or --stacks",
+                 .only_for = KEPT),
         OPT_LIST(0, "new", &a->new_, "<run>", "a run of the new side", .only_for = KEPT),
         OPT_LIST(0, "fail-on", &a->fail_on, "<limit>",
                  "fail only if this metric is worse by more than this (95 % sure), as in latency.p95>5%",
@@ -288,6 +319,8 @@ int compare_answer(struct cli *cli, const struct compare_args *a, const struct c
 int cmd_compare(struct cli *cli, int argc, char **argv)
 {
     struct compare_args a = {.common = MODEL_ARGS_INIT,
+                             .by = MEMORY_BY_FUNCTION,
+                             .time = STACKS_CPU,
                              .budget = {60000000000},
                              .min_effect = -1,
                              .history = HISTORY_ARGS_INIT,
@@ -297,6 +330,10 @@ int cmd_compare(struct cli *cli, int argc, char **argv)
         ; /* the user was told */
     else if (a.gpu)
         rc = compare_traces(cli, &a);
+    else if (a.memory)
+        rc = compare_memories(cli, &a);
+    else if (a.stacks)
+        rc = compare_stacked(cli, &a);
     else if (a.ab || a.revisions)
         rc = compare_ab(cli, &a);
     else if (a.base.n)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * compare_ab.c - `tare compare --ab`: open both sides, measure them in turn case by case, judge the pairs. */
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include "cli/compare/shell_words.h"
 #include "cli/progress.h"
 #include "core/clock.h"
+#include "core/fmt.h"
 #include "probe/host.h"
 
 /* ---- two lanes in turn ---- */
@@ -16,16 +18,37 @@
 struct looking {
     const struct ab_trial *t;
     uint64_t began_ns;
+    struct interval log; /* of the ratio so far; 0 .. 0: none yet */
 };
+
+/* "batch=8: so far +49.0 % (+37.0 .. +61.0 %)". It is shown and stops nothing: only the width does that. */
+static void tell_estimate(void *ctx, const char *what, uint64_t done, uint64_t total)
+{
+    const struct looking *k = ctx;
+    const struct bench_progress *to = &k->t->progress;
+    struct buf text = BUF_INIT;
+    buf_add_str(&text, what ? what : "");
+    if (isfinite(k->log.lo) && isfinite(k->log.hi) && k->log.lo < k->log.hi) {
+        buf_add_str(&text, ": so far ");
+        fmt_change(&text, exp(k->log.value));
+        buf_add_str(&text, " (");
+        fmt_changes(&text, exp(k->log.lo), exp(k->log.hi), " .. ");
+        buf_add_str(&text, ")");
+    }
+    uint64_t spent = clock_raw_ns() - (k->t->since_ns ? k->t->since_ns : k->began_ns);
+    to->report(to->ctx, text.failed ? "" : text.data, spent, spent + (total - done) + k->t->later_ns);
+    buf_release(&text);
+}
 
 static tare_status ask_for_more(void *ctx, const struct pair_set *set, struct ab_advice *out, tare_error *err)
 {
-    const struct looking *k = ctx;
+    struct looking *k = ctx;
     uint64_t spent = clock_raw_ns() - k->began_ns;
     double share = spent ? (double)k->t->budget_ns / (double)spent : 1;
     struct compare_stop stop;
     tare_status s = compare_pairs_enough(set, k->t->rule, (uint64_t)((double)set->n * share), &stop, err);
     if (s < 0) return s;
+    k->log = stop.log;
     *out = (struct ab_advice){stop.enough, paired_next_look(set->n, k->t->rule->least), stop.launch_share};
     return TARE_OK;
 }
@@ -33,7 +56,7 @@ static tare_status ask_for_more(void *ctx, const struct pair_set *set, struct ab
 tare_status ab_trial_run(const struct ab_trial *t, struct pair_set *set, struct ab_outcome *out,
                          tare_error *err)
 {
-    struct looking k = {t, clock_raw_ns()};
+    struct looking k = {.t = t, .began_ns = clock_raw_ns()};
     struct ab_plan plan = {.lane = {t->lane[PAIR_A], t->lane[PAIR_B]},
                            .name = t->name,
                            .budget_ns = t->budget_ns,
@@ -41,7 +64,7 @@ tare_status ab_trial_run(const struct ab_trial *t, struct pair_set *set, struct 
                            .max_pairs = (size_t)t->max_pairs,
                            .look = {ask_for_more, &k, t->rule->least, t->rule->least_epochs},
                            .interrupted = &interrupted,
-                           .progress = t->progress};
+                           .progress = {t->progress.report ? tell_estimate : NULL, &k}};
     return ab_run(&plan, set, out, err);
 }
 
@@ -67,6 +90,8 @@ struct comparing {
     struct paired_rule rule;
     uint64_t seed;
     struct progress bar;
+    uint64_t began_ns;
+    size_t n_cases;
 };
 
 /* ---- one case ---- */
@@ -98,7 +123,9 @@ static tare_status measure_lanes(struct comparing *k, const char *name, struct a
                              .seed = k->seed + i,
                              .max_pairs = k->a->max_pairs,
                              .rule = &k->rule,
-                             .progress = {progress_at, &k->bar}};
+                             .progress = {progress_time, &k->bar},
+                             .later_ns = (k->n_cases - 1 - i) * (uint64_t)k->a->budget.ns,
+                             .since_ns = k->began_ns};
     tare_status s = ab_trial_run(&trial, &set, &out, &k->cli->error);
     if (s == TARE_OK) s = record(k, name, &set, &out, i);
     ab_pairs_release(&set);
@@ -130,6 +157,8 @@ static tare_status measure_all(struct comparing *k)
     size_t n = k->sides->side[PAIR_A].path ? k->sides->side[PAIR_A].cases.cases.n : 1;
     struct interrupt was;
     tare_status s = TARE_OK;
+    k->n_cases = n;
+    k->began_ns = clock_raw_ns();
     interrupt_catch(&was);
     for (size_t i = 0; s == TARE_OK && i < n && !interrupted; i++) s = measure_case(k, i);
     interrupt_restore(&was);

@@ -2,7 +2,8 @@
  * compare_args.h - what a user asked `tare compare` for, and the ways to answer. One file each: cmd_compare.c (the
  * command line, which way; verdict, answer, exit code for every way), compare_ab.c (both sides measured in turn),
  * compare_side.c (from texts to sides), compare_rev.c (git revisions), compare_runs.c (saved runs), compare_traces.c
- * (what GPUs did in traces). */
+ * (what GPUs did in traces), compare_memories.c (who held memory in traces), compare_stacked.c (where the
+ * time of sampled threads went). */
 #ifndef CLI_COMPARE_ARGS_H
 #define CLI_COMPARE_ARGS_H
 
@@ -18,7 +19,9 @@
 
 struct compare_args {
     /* which way */
-    bool ab, gpu;
+    bool ab, gpu, memory, stacks;
+    int by;                        /* of memory: enum memory_by */
+    int time;                      /* of stacks: enum stacks_time */
     const char *revisions, *build; /* "main..HEAD" */
     char **args;                   /* what is compared, n of them */
     int n;
@@ -96,6 +99,8 @@ struct ab_trial {
     uint64_t budget_ns, seed, max_pairs; /* max_pairs 0: no limit */
     const struct paired_rule *rule;
     struct bench_progress progress;
+    uint64_t later_ns; /* planned behind it: other cases */
+    uint64_t since_ns; /* clock_raw_ns() when the first of them began; 0: this is the first */
 };
 /* As ab_run(): *set is to be released with ab_pairs_release(), whatever the result. */
 tare_status ab_trial_run(const struct ab_trial *t, struct pair_set *set, struct ab_outcome *out,
@@ -130,6 +135,10 @@ void compare_tell_again(const struct compare_args *a, struct comparison *c);
 
 /* What GPUs did in traces of two sides. */
 int compare_traces(struct cli *cli, const struct compare_args *a);
+/* Who held memory in traces of two sides. */
+int compare_memories(struct cli *cli, const struct compare_args *a);
+/* Which functions gained or lost share in traces of two sides. */
+int compare_stacked(struct cli *cli, const struct compare_args *a);
 
 /* Check both revisions out into folders under `dir`, build them; the folders' names go to the sides. */
 struct compare_trees {

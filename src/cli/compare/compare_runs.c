@@ -7,9 +7,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyze/memory/memory_group.h"
 #include "analyze/compare/compare_saved.h"
 #include "analyze/judge/launches.h"
 #include "cli/compare/compare_args.h"
+#include "report/stacks/stacks_export.h"
 #include "cli/input.h"
 #include "cli/kept.h"
 #include "cli/compare/shell_words.h"
@@ -194,7 +196,10 @@ void compare_tell_again(const struct compare_args *a, struct comparison *c)
     struct buf b = BUF_INIT;
     bool single = a->base.n == 1 && a->new_.n == 1;
     if (a->new_.n == 0) return; /* of a run that was just made: what made it says how */
-    buf_printf(&b, "tare compare%s", a->gpu ? " --gpu" : "");
+    buf_printf(&b, "tare compare%s%s%s", a->gpu ? " --gpu" : "", a->memory ? " --memory" : "",
+               a->stacks ? " --stacks" : "");
+    if (a->stacks && a->time != STACKS_CPU) buf_printf(&b, " --time %s", stacks_time_words[a->time]);
+    if (a->memory && a->by != MEMORY_BY_FUNCTION) buf_printf(&b, " --by %s", memory_by_words[a->by]);
     add_words(&b, single ? "" : "--base", &a->base);
     add_words(&b, single ? "" : "--new", &a->new_);
     add_words(&b, "--fail-on", &a->fail_on);

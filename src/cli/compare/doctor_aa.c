@@ -129,7 +129,7 @@ static tare_status measure_pair(struct testing *t, size_t kind, struct ab_lane *
                              .budget_ns = share_of_time(t),
                              .seed = ab_trial_seed(),
                              .rule = &t->rule};
-    progress_at(&t->bar, "comparing the same with itself", t->budget_ns - left_ns(t), t->budget_ns);
+    progress_time(&t->bar, "comparing the same with itself", t->budget_ns - left_ns(t), t->budget_ns);
     tare_status s = ab_trial_run(&trial, &set, &o, err);
     if (s == TARE_OK && set.n && !interrupted) s = note(t, kind, &set, &o, err);
     ab_pairs_release(&set);

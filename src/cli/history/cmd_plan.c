@@ -338,9 +338,9 @@ int cmd_plan(struct cli *cli, int argc, char **argv)
     struct plan_question a = {.goal = {.seed = 1}, .cases = OPT_LIST_INIT, .history = HISTORY_ARGS_INIT};
     const struct opt rows[] = {
         OPT_CALLBACK('r', "rate", on_rate, &a, "<rate>", "requests: 500/s; or units of a case: 500texts/s",
-                     .required = "how many requests per second?"),
+                     .required = "how many requests per second? as in --rate 50/s"),
         OPT_CALLBACK(0, "slo", on_limit, &a, "<limit>", "limit on response time: p95<=200ms",
-                     .required = "which response time is good enough?"),
+                     .required = "which response time is good enough? as in --slo 'p95<=500ms'"),
         OPT_CALLBACK(0, "headroom", on_headroom, &a, "<percent>", "must also hold at this much more: 20%"),
         OPT_LIST(0, "case", &a.cases, "<name>", "only this case"),
         OPT_UINT(0, "seed", &a.goal.seed, "of the simulation"),

@@ -197,6 +197,8 @@ int history_list(struct cli *cli, struct store *s, const struct history_question
     tare_status status = s->ops->list(s, &q->filter, list_run, &l, &cli->error);
     if (status == TARE_OK) load_documents(&l);
     for (size_t i = 0, n = status == TARE_OK ? l.rows.n : 0; i < n; i++) say_row(&l, i, id_columns(&l));
+    static const char *const spare[] = {"kind", "commit", "host", "tags", NULL};
+    a.table.spare = spare;
     answer_table_drop_empty(&a);
     answer_table_end(&a);
     release(&l);

@@ -11,25 +11,33 @@
 #include "cli/progress.h"
 #include "cli/input.h"
 #include "cli/output.h"
+#include "cli/stacks_words.h"
 #include "core/mem.h"
 #include "core/fmt.h"
 #include "report/export/export.h"
 #include "report/memory/memory_export.h"
+#include "report/stacks/stacks_export.h"
 #include "report/trace/joined.h"
 
 enum { FORMATS_MAX = 16 };
 
-/* Who allocated: in these formats, which are of the same names where the call tree has them too. */
-static const struct memory_format {
+/* Who allocated, and sampled stacks: in these formats, which are of the same names where the call tree has them too. */
+struct other_format {
     const char *name, *extension, *help;
     bool binary;
-    memory_write_fn *write;
-} memory_formats[] = {
-#define X(name, extension, help, binary) {#name, extension, help, binary, memory_write_##name},
+    memory_write_fn *memory;
+    stacks_write_fn *stacks;
+};
+static const struct other_format memory_formats[] = {
+#define X(name, extension, help, binary) {#name, extension, help, binary, memory_write_##name, NULL},
     MEMORY_FORMAT_MAP(X)
 #undef X
-};
-enum { MEMORY_FORMATS = sizeof memory_formats / sizeof *memory_formats };
+        {.name = NULL}};
+static const struct other_format stacks_formats[] = {
+#define X(name, extension, help, binary) {#name, extension, help, binary, NULL, stacks_write_##name},
+    STACKS_FORMAT_MAP(X)
+#undef X
+        {.name = NULL}};
 
 #define CHROME_LARGE (UINT64_C(250) * 1000 * 1000) /* viewers of JSON fail somewhere above this */
 
@@ -37,8 +45,9 @@ struct export_args {
     const char *trace;
     const struct export_format *format;
     const char *output; /* NULL: named after the trace */
-    bool gross, memory;
+    bool gross, memory, stacks;
     int weight; /* of memory, folded */
+    int time;   /* of stacks */
 };
 
 /* ---- the name of the output ---- */
@@ -130,23 +139,27 @@ static tare_status write_to(struct cli *cli, struct sink to, const struct export
 /* What an export writes, whatever it is made of. */
 struct making {
     const struct export_args *a;
-    struct export_input *in;      /* NULL: memory */
+    struct export_input *in;      /* NULL: one of the next two */
     struct memory_export *memory; /* NULL: not asked for */
-    const struct memory_format *as;
+    struct stacks_export *stacks;
+    const struct other_format *as;
 };
 
 static tare_status make(struct cli *cli, struct sink to, const struct making *m)
 {
-    if (!m->memory) return write_to(cli, to, m->a, m->in);
+    if (!m->as) return write_to(cli, to, m->a, m->in);
     struct stream s;
     stream_init(&s, to, &cli->error);
-    m->as->write(&s, m->memory);
+    if (m->memory)
+        m->as->memory(&s, m->memory);
+    else
+        m->as->stacks(&s, m->stacks);
     return stream_finish(&s);
 }
 
 static const char *help_of(const struct making *m)
 {
-    return m->memory ? m->as->help : m->a->format->help;
+    return m->as ? m->as->help : m->a->format->help;
 }
 
 /* A name that cannot be written is bad input; what fails later is not. */
@@ -178,14 +191,14 @@ static int write_file(struct cli *cli, const char *output, const struct making *
 static int write_output(struct cli *cli, const struct making *m)
 {
     const struct export_args *a = m->a;
-    bool binary = m->memory ? m->as->binary : a->format->flags & EXPORT_BINARY;
+    bool binary = m->as ? m->as->binary : a->format->flags & EXPORT_BINARY;
     if (a->output && strcmp(a->output, "-") == 0) {
         if (binary && cli->out_term.tty)
             return cli_usage_error(cli, "%s is binary and would garble the terminal; use -o <file>",
-                                   m->memory ? m->as->name : a->format->name);
+                                   m->as ? m->as->name : a->format->name);
         return cli_stream_result(cli, make(cli, cli_sink_exact(cli), m));
     }
-    const char *extension = m->memory ? m->as->extension : a->format->extension;
+    const char *extension = m->as ? m->as->extension : a->format->extension;
     char *name = a->output ? mem_strdup(a->output) : default_name(a->trace, extension);
     int rc = CLI_FAILED;
     if (name)
@@ -237,15 +250,14 @@ static int export_trace(struct cli *cli, struct trace *t, const struct samples *
     return rc;
 }
 
-static const struct memory_format *memory_format(const char *name)
+static const struct other_format *other_format(const struct other_format *all, const char *name)
 {
-    for (int i = 0; i < MEMORY_FORMATS; i++)
-        if (strcmp(memory_formats[i].name, name) == 0) return &memory_formats[i];
-    return NULL;
+    while (all->name && strcmp(all->name, name) != 0) all++;
+    return all->name ? all : NULL;
 }
 
 static int export_memory(struct cli *cli, struct trace *t, const struct export_args *a,
-                         const struct memory_format *as)
+                         const struct other_format *as)
 {
     struct memory_profile p;
     tare_status s = memory_sum(t, &p, &cli->error);
@@ -257,6 +269,24 @@ static int export_memory(struct cli *cli, struct trace *t, const struct export_a
     int rc =
         s == TARE_OK ? write_output(cli, &(struct making){.a = a, .memory = &e, .as = as}) : cli_fail(cli);
     memory_profile_release(&p);
+    return rc;
+}
+
+static int export_stacks(struct cli *cli, struct trace *t, const struct export_args *a,
+                         const struct other_format *as)
+{
+    struct stacks_profile p;
+    struct stacks_export e = {.profile = &p, .name = trace_path(t), .time = (enum stacks_time)a->time};
+    tare_status s = stacks_sum(t, &(struct stacks_wish){.time = e.time}, &p, &cli->error);
+    if (s < 0) cli_name_file(&cli->error, trace_path(t));
+    if (s == TARE_OK && trace_n_processes(t)) {
+        const struct trace_process *first = trace_process(t, 0);
+        e.start_unix_ns = first->start_unix_ns;
+        if (first->command && *first->command) e.name = first->command;
+    }
+    int rc =
+        s == TARE_OK ? write_output(cli, &(struct making){.a = a, .stacks = &e, .as = as}) : cli_fail(cli);
+    stacks_profile_release(&p);
     return rc;
 }
 
@@ -298,6 +328,28 @@ static int export_several(struct cli *cli, int argc, char **argv, const struct e
     return rc;
 }
 
+/* Which format of --memory or --stacks; NULL: neither was asked for. */
+static int other_format_asked(struct cli *cli, const struct export_args *a, const char *word,
+                              const struct other_format **out)
+{
+    *out = NULL;
+    if (a->memory) *out = other_format(memory_formats, word);
+    if (a->stacks) *out = other_format(stacks_formats, word);
+    if (*out) return 0;
+    if (a->memory)
+        return cli_usage_error(cli, "memory is exported as pprof, speedscope or folded, not %s", word);
+    if (a->stacks)
+        return cli_usage_error(cli, "stacks are exported as pprof, speedscope, folded or prof, not %s", word);
+    return 0;
+}
+
+static int refuse_without_subject(struct cli *cli, bool prof)
+{
+    return cli_usage_error(cli,
+                           prof ? "prof is a format of sampled stacks: --stacks"
+                                : "pprof is a format of memory and of sampled stacks: --memory or --stacks");
+}
+
 int cmd_export(struct cli *cli, int argc, char **argv)
 {
     static const struct opt_usage usage = {
@@ -306,55 +358,63 @@ int cmd_export(struct cli *cli, int argc, char **argv)
             "Write a trace in the format of another tool. chrome and perfetto show a timeline of events, of what "
             "`tare run --gpu` recorded and of what probes sampled; folded is made of the call tree's net self times; "
             "speedscope takes what there is; tare packs the trace itself into one closed file. With --memory, who "
-            "allocated: pprof is a heap profile. Several traces are those of the ranks of a job: chrome and perfetto "
-            "show them on one timeline.",
+            "allocated: pprof is a heap profile. With --stacks, where the time of sampled threads went: prof is for "
+            "pstats. Several traces are those of the ranks of a job: chrome and perfetto show them on one timeline.",
         .tail = "tare export app.tare -f perfetto              writes app.pftrace\n"
                 "tare export app.tare --memory -f pprof        writes app.heap.pb\n"
+                "tare export app.tare --stacks -f prof         writes app.prof\n"
                 "tare export app.tare -f folded -o - | flamegraph.pl > app.svg",
         .min_args = 1,
         .max_args = OPT_ANY,
         .args = OPT_ARGS_FILES,
     };
-    enum { PPROF = FORMATS_MAX };
+    enum { PPROF = FORMATS_MAX, PROF };
     static const struct opt_choice weights[] = {
 #define X(name, word, meaning) {word, MEMORY_WEIGHT_##name, meaning},
         MEMORY_WEIGHT_MAP(X)
 #undef X
             {NULL, 0, NULL}};
-    struct opt_choice words[FORMATS_MAX + 2] = {{NULL, 0, NULL}};
+    struct opt_choice words[FORMATS_MAX + 3] = {{NULL, 0, NULL}};
     int n_words = 0;
     for (int i = 0; export_formats[i] && i < FORMATS_MAX; i++)
         words[n_words++] = (struct opt_choice){export_formats[i]->name, i, export_formats[i]->help};
-    words[n_words] = (struct opt_choice){"pprof", PPROF, memory_formats[0].help};
+    words[n_words++] = (struct opt_choice){"pprof", PPROF, memory_formats[0].help};
+    words[n_words] = (struct opt_choice){"prof", PROF, other_format(stacks_formats, "prof")->help};
     int format = -1;
     struct export_args a = {0};
     const struct opt rows[] = {
         OPT_ENUM('f', "format", &format, words, "what to write", .flags = OPT_NO_DEFAULT,
-                 .required = "chrome, perfetto, speedscope, folded, tare, or pprof with --memory"),
+                 .required = "chrome, perfetto, speedscope, folded, tare; pprof with --memory or --stacks, prof with "
+                             "--stacks"),
         OPT_STRING('o', "output", &a.output, "<file>", "where to; - is stdout (default: named after the trace)",
                  .flags = OPT_FILE | OPT_WRITTEN | OPT_NO_ENV),
         OPT_FLAG(0, "memory", &a.memory, "who allocated, of a trace of tare run --memory: pprof, speedscope or folded",
                  .not_with = "gross", .hint = "bytes have no cost of tare in them"),
         OPT_ENUM(0, "weight", &a.weight, weights, "bytes of folded stacks of memory", .needs = "memory"),
+        OPT_FLAG(0, "stacks", &a.stacks,
+                 "where sampled threads were, of a trace of tare run --stacks or tare attach: pprof, speedscope, "
+                 "folded or prof",
+                 .not_with = "gross memory", .hint = "sampled time has no cost of tare in it"),
+        OPT_ENUM(0, "time", &a.time, stacks_time_choices, "which time of sampled stacks", .needs = "stacks"),
         OPT_FLAG(0, "gross", &a.gross, "folded, speedscope: times with the cost of tare still in them"),
         OPT_END,
     };
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc) return rc;
-    const char *word = format == PPROF ? "pprof" : export_formats[format]->name;
-    const struct memory_format *as = memory_format(word);
-    if (format == PPROF && !a.memory) return cli_usage_error(cli, "pprof is a format of memory: --memory");
-    if (a.memory && !as)
-        return cli_usage_error(cli, "memory is exported as pprof, speedscope or folded, not %s", word);
-    if (a.memory && argc > 1) return cli_usage_error(cli, "--memory is for one trace");
-    a.format = format == PPROF ? NULL : export_formats[format];
+    a.format = format >= PPROF ? NULL : export_formats[format];
+    const struct other_format *as = NULL;
+    rc =
+        other_format_asked(cli, &a, a.format ? a.format->name : words[n_words - (format == PPROF)].name, &as);
+    if (rc) return rc;
+    if (!as && !a.format) return refuse_without_subject(cli, format == PROF);
+    if (as && argc > 1) return cli_usage_error(cli, "--%s is for one trace", a.memory ? "memory" : "stacks");
     a.trace = argv[0];
     if (argc > 1) return export_several(cli, argc, argv, &a);
     struct trace *t = NULL;
     rc = input_trace(cli, a.trace, &t);
     if (rc) return rc;
-    if (a.memory) {
-        rc = export_memory(cli, t, &a, as);
+    if (as) {
+        rc = a.memory ? export_memory(cli, t, &a, as) : export_stacks(cli, t, &a, as);
         trace_close(t);
         return rc;
     }

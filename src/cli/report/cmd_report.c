@@ -8,6 +8,7 @@
 
 #include "analyze/compare/compare_saved.h"
 #include "analyze/gpu/gpu_sum.h"
+#include "analyze/judge/judge.h"
 #include "analyze/judge/launches.h"
 #include "analyze/memory/memory_sum.h"
 #include "analyze/stacks/stacks_sum.h"
@@ -27,7 +28,7 @@
 struct report_args {
     bool gross, flat, json, gpu, memory, trace;
     int sort, format, by;
-    bool stacks, wall, cpu, gil, idle, lines;
+    bool stacks, wall, cpu, gil, idle, lines, fail, strict;
     uint64_t depth, tid;
     double min_percent;
     const char *output; /* NULL: stdout */
@@ -274,6 +275,22 @@ static int report_trace(struct cli *cli, int argc, char **argv, const struct rep
 
 /* ---- run documents ---- */
 
+/* The worst of the runs. One without targets has nothing that could have been kept: undecided, too. */
+static int gate_of(struct cli *cli, const struct input_runs *runs, bool strict)
+{
+    bool open = false;
+    for (size_t i = 0; i < runs->n; i++) {
+        const struct run *run = runs->list[i];
+        if (targets_missed(run)) return CLI_FINDING;
+        if (run->targets.n == 0)
+            cli_note(cli, "%s has no targets: --fail has nothing to judge", run->subject.name);
+        open = open || run->targets.n == 0;
+        for (size_t t = 0; t < run->targets.n; t++)
+            open = open || strcmp(run->targets.at[t]->verdict, "pass") != 0;
+    }
+    return open && strict ? CLI_FAILED : CLI_GOOD;
+}
+
 static int report_runs(struct cli *cli, int argc, char **argv, const struct report_args *a)
 {
     struct input_runs args;
@@ -281,8 +298,10 @@ static int report_runs(struct cli *cli, int argc, char **argv, const struct repo
     if (rc) return rc;
     struct run_report report = {.runs = args.list, .n = args.n};
     tare_status s = output_runs(cli, a->output, &report, run_formats[a->format].write);
+    rc = cli_stream_result(cli, s);
+    if (!rc && a->fail) rc = gate_of(cli, &args, a->strict);
     input_runs_release(&args);
-    return cli_stream_result(cli, s);
+    return rc;
 }
 
 /* ---- a page: run documents and traces; two of a kind are compared, the first being the base ---- */
@@ -480,6 +499,8 @@ int cmd_report(struct cli *cli, int argc, char **argv)
                  .not_with = "format json output", .hint = "a page is an answer of its own"),
         OPT_GROUP("of runs"),
         OPT_ASKED(&a.history),
+        OPT_FLAG(0, "fail", &a.fail, "exit 1 if a target of the run was missed", .only_for = RUNS, .not_with = "html"),
+        OPT_FLAG(0, "strict", &a.strict, "exit 3 when a target is undecided, or there is none", .needs = "fail"),
         OPT_GROUP("of traces"),
         OPT_FLAG(0, "trace", &a.trace, "the trace of a run that a server keeps (@id, with --server)"),
         OPT_FLAG(0, "gpu", &a.gpu, "what GPUs did: busy and idle by cause, kernels, copies, calls, ranges",

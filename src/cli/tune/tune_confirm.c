@@ -152,7 +152,7 @@ static tare_status run_pairs(struct confirming *k, struct ab_lane *const *lane, 
                            .max_pairs = k->rule.most,
                            .look = {look, k, k->rule.least, single ? k->rule.least : LAUNCHES},
                            .interrupted = &interrupted,
-                           .progress = {progress_at, &t->bar}};
+                           .progress = {progress_time, &t->bar}};
     tare_status s = ab_run(&plan, &set, &out, err);
     if (s == TARE_OK && t->proof.verdict == CONFIRM_GOING_ON && set.n >= k->rule.least) {
         struct confirm_rule last = k->rule;

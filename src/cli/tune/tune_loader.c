@@ -115,7 +115,7 @@ static tare_status hear_piece(struct listening *l, bool *done, tare_error *err)
         char what[320];
         uint64_t spent = clock_raw_ns() - l->t->began_ns;
         snprintf(what, sizeof what, "%.*s", (int)(head.n < 300 ? head.n : 300), text);
-        progress_at(&l->t->bar, what, spent < budget ? spent : budget, budget);
+        progress_time(&l->t->bar, what, spent < budget ? spent : budget, budget);
         return TARE_OK;
     }
     if (head.value > ANSWER_MAX || l->text.len + head.n > head.value || head.n == 0)

@@ -323,7 +323,7 @@ static tare_status measure(struct tuning *t, const size_t *numbers, size_t n)
 static void show_progress(struct tuning *t, const char *what)
 {
     uint64_t spent = clock_raw_ns() - t->began_ns, all = (uint64_t)t->plan->args->budget.ns;
-    progress_at(&t->bar, what, spent < all ? spent : all, all);
+    progress_time(&t->bar, what, spent < all ? spent : all, all);
 }
 
 static tare_status measure_block(struct tuning *t, const struct tune_block *block, struct tune_search *search)

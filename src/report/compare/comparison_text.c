@@ -39,6 +39,44 @@ static void write_side(struct stream *s, const char *word, const struct comparis
     line_of(s, word, &text);
 }
 
+/* ---- the answer ---- */
+
+static const struct comparison_metric *median_of(const struct comparison_case *c)
+{
+    for (size_t i = 0; i < c->metrics.n; i++)
+        if (strcmp(c->metrics.at[i]->metric, "latency.p50") == 0) return c->metrics.at[i];
+    return NULL;
+}
+
+/* As people say it: "new is 1.62x as fast as base (1.58 to 1.70)". Only of what is decided. */
+static bool add_answer(struct buf *b, const struct comparison_metric *m)
+{
+    const struct run_estimate *r = &m->ratio;
+    bool faster = strcmp(m->verdict, "improved") == 0, slower = strcmp(m->verdict, "regressed") == 0;
+    if ((!faster && !slower) || !r->known || !r->lo.known || !r->hi.known || !(r->lo.v > 0)) return false;
+    if (faster)
+        buf_printf(b, "new is %sx as fast as base (%s to %s)", show_number(1 / r->value).s,
+                   show_number(1 / r->hi.v).s, show_number(1 / r->lo.v).s);
+    else
+        buf_printf(b, "new takes %sx as long as base (%s to %s)", show_number(r->value).s,
+                   show_number(r->lo.v).s, show_number(r->hi.v).s);
+    return true;
+}
+
+static void write_answers(struct stream *s, const struct comparison *c)
+{
+    enum { ANSWERS_MOST = 4 };
+    for (size_t i = 0, n = 0; i < c->cases.n && n < ANSWERS_MOST; i++) {
+        const struct comparison_metric *m = median_of(c->cases.at[i]);
+        struct buf text = BUF_INIT;
+        if (m && add_answer(&text, m)) {
+            if (c->cases.n > 1) buf_printf(&text, "  [%s]", c->cases.at[i]->name);
+            line_of(s, n++ ? "" : "answer", &text);
+        }
+        buf_release(&text);
+    }
+}
+
 /* ---- a case ---- */
 
 static void fill_why(struct buf *b, const void *row)
@@ -71,6 +109,7 @@ static void write_case(struct stream *s, const struct comparison_case *c)
     struct table t;
     struct buf note = BUF_INIT;
     table_of(&t, columns, sizeof columns / sizeof *columns);
+    t.words = true;
     buf_printf(&s->out, "\n%s", s->style.bold);
     text_name(&s->out, c->name, LINE_MOST);
     buf_printf(&s->out, ": %s%s\n", c->verdict, s->style.plain);
@@ -108,6 +147,7 @@ tare_status report_comparison_text(struct stream *s, const struct comparison *c)
     write_side(s, "base", &c->base);
     write_side(s, "new", &c->new_);
     line(s, "method", c->method);
+    write_answers(s, c);
     write_differences(s, c);
     for (size_t i = 0; i < c->cases.n && s->status == TARE_OK; i++) {
         const struct comparison_case *of = c->cases.at[i];
@@ -118,6 +158,10 @@ tare_status report_comparison_text(struct stream *s, const struct comparison *c)
     buf_add_char(&s->out, '\n');
     for (size_t k = 0; k < c->notes.n; k++) line(s, c->notes.at[k]->severity, c->notes.at[k]->text);
     buf_printf(&s->out, "%sverdict: %s%s\n", s->style.bold, c->verdict, s->style.plain);
-    line(s, "again", c->reproduce);
+    if (c->reproduce) { /* somebody copies it: never wrapped */
+        buf_printf(&s->out, "%s%-10s %s", s->style.dim, "again", s->style.plain);
+        text_name(&s->out, c->reproduce, LINE_MOST);
+        buf_add_char(&s->out, '\n');
+    }
     return stream_poll(s);
 }

@@ -100,6 +100,21 @@ FILL(gaps, gpu_idle, fmt_count(b, r->gaps))
 FILL(longest, gpu_idle, fmt_duration(b, (double)r->longest_ns))
 FILL(words, gpu_idle, buf_add_str(b, gpu_cause_words(r->cause)))
 
+static bool same_words(const struct gpu_holder *a, const struct gpu_holder *b)
+{
+    return strcmp(a->call ? a->call : "", b->call ? b->call : "") == 0 &&
+           strcmp(a->range ? a->range : "", b->range ? b->range : "") == 0;
+}
+
+/* Holders that differ by their thread alone (PyTorch's backward pass has its own) are told apart by it. */
+static bool needs_thread(const struct gpu_card *d, size_t at, size_t shown)
+{
+    const struct gpu_holder *h = d->memory_holders.at[at];
+    for (size_t i = 0; i < d->memory_holders.n && i < shown; i++)
+        if (i != at && same_words(h, d->memory_holders.at[i])) return h->thread.known;
+    return false;
+}
+
 /* The peak, and the three who had taken most of it. */
 static void write_memory(struct stream *s, const struct gpu_card *d)
 {
@@ -118,6 +133,7 @@ static void write_memory(struct stream *s, const struct gpu_card *d)
             buf_add_str(&b, " in ");
             text_name(&b, h->range, NAME_SHOWN);
         }
+        if (needs_thread(d, i, SHOWN)) buf_printf(&b, " in thread %" PRIu64, h->thread.v);
         if (h->step.known) buf_printf(&b, ", step %" PRIu64, h->step.v);
     }
     text_line(s, "memory", &b);

@@ -266,7 +266,7 @@ static void say_end(struct answer *a, const struct memory_process *p, const stru
     answer_bool(a, "ended", p->closed, NULL);
     if (p->closed) return;
     struct buf b = BUF_INIT;
-    buf_add_str(&b, "it was killed, or still ran when this was read: nothing was given back");
+    buf_add_str(&b, "it was killed, still ran when this was read, or its disk was full and the record ends there");
     if (o->oom_kills)
         buf_add_str(&b, "; the kernel killed a process of its group for want of memory while it was watched");
     line(a, "ended", &b);

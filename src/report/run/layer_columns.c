@@ -220,7 +220,10 @@ void layer_rows_table(struct table *t, const struct layer_rows *rows, const stru
     struct table_column heads[LAYER_COLUMNS_MAX] = {{NULL, false}};
     for (size_t i = 0; i < n; i++)
         heads[i] = (struct table_column){columns[i]->title, layer_is_text(columns[i])};
+    static const char *const spare[] = {"FLOP/B", "moved", "int MACs", "if free", "reached",
+                                        "params", "bytes", "MACs",     "output",  NULL};
     table_init(t, heads, (uint32_t)n);
+    t->spare = spare;
     for (size_t r = 0; r < rows->n; r++)
         for (size_t i = 0; i < n; i++) layer_cell(table_cell(t), columns[i], rows->c, rows->layers[r]);
 }

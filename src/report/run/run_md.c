@@ -131,7 +131,7 @@ static void write_foot(struct buf *b, const struct run *run)
     md_made(b, run, run_host_text);
     buf_add_str(b, "; ");
     md_made(b, run, run_created_text);
-    buf_printf(b, "; %s; tare ", run_interval_note());
+    buf_printf(b, "; %s; tare ", run_interval_note(run));
     markup_md(b, run->tool.version);
     buf_add_str(b, "</sub>\n");
 }

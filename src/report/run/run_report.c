@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyze/judge/plausible.h"
 #include "analyze/judge/sweep.h"
 #include "core/fmt.h"
 #include "report/run/inspect_report.h"
@@ -75,6 +76,13 @@ static const struct run_column measure_columns[] = {
     {"+/-", NULL, "latency.p50", true},
     {"p95", NULL, "latency.p95", false},
     {"p99", NULL, "latency.p99", false},
+    {"TTFT p50", NULL, "ttft.p50", false},
+    {"p95", NULL, "ttft.p95", false},
+    {"gap p50", NULL, "gap.p50", false},
+    {"p99", NULL, "gap.p99", false},
+    {"TPOT", NULL, "tpot.p50", false},
+    {"tokens/s", NULL, "tokens", false},
+    {"goodput", NULL, "goodput", false},
     {"per unit", NULL, "latency.per_unit", false},
     {"memory", NULL, "memory.delta", false},
     {"peak", NULL, "memory.peak", false},
@@ -86,9 +94,13 @@ static const struct run_column measure_columns[] = {
 enum { N_MEASURES = sizeof measure_columns / sizeof *measure_columns };
 
 /* What another column says already: the time of a unit where a run is one unit, and of a command how long the start of
- * the first process took. */
+ * the first process took. And what is not looked at first of streams of tokens, which have columns enough. */
 static bool is_idle(const struct run *run, const struct run_column *column)
 {
+    static const char *const not_of_streams[] = {"memory.delta", "memory.peak", "load", "latency.p99",
+                                                 "latency.per_unit"};
+    for (size_t i = 0; i < sizeof not_of_streams / sizeof *not_of_streams; i++)
+        if (run->cases.at[0]->stream.known && strcmp(column->metric, not_of_streams[i]) == 0) return true;
     if (strcmp(column->metric, "load") == 0) return strcmp(run->subject.type, "command") == 0;
     if (strcmp(column->metric, "latency.per_unit") != 0) return false;
     for (size_t i = 0; i < run->cases.n; i++) {
@@ -104,7 +116,7 @@ static bool is_shown(const struct run *run, const struct run_column *column)
     struct run_estimate e;
     if (is_idle(run, column)) return false;
     static const char *const extra[] = {"accuracy", "self.share", "memory.gpu"};
-    bool is_main = true;
+    bool is_main = strncmp(measure_find(column->metric)->path, "stream.", 7) != 0;
     for (size_t i = 0; i < sizeof extra / sizeof *extra; i++)
         is_main = is_main && strcmp(column->metric, extra[i]) != 0;
     for (size_t i = 0; i < run->cases.n; i++) {
@@ -235,15 +247,32 @@ size_t run_cases_table(const struct run *run, struct run_column columns[RUN_COLU
     size_t n = run_columns(run, columns);
     for (size_t i = 0; i < n; i++)
         heads[i] = (struct table_column){columns[i].title, !columns[i].param && !columns[i].metric};
+    static const char *const spare[] = {"load", "memory", "self", "per unit", "p99", "on GPU", "peak", NULL};
     table_init(t, heads, (uint32_t)n);
+    t->spare = spare;
     for (size_t c = 0; n && c < run->cases.n; c++)
         for (size_t i = 0; i < n; i++) add_cell(table_cell(t), run->cases.at[c], &columns[i]);
     return n;
 }
 
-const char *run_interval_note(void)
+/* Were other programs at work, by what is known of the runs or of the machine? */
+static bool is_beside_others(const struct run *run)
 {
-    return "+/- is the 95 % interval within this run; it does not cover other days or machines";
+    const struct run_host *h = &run->host;
+    double interrupted, steal;
+    for (size_t i = 0; i < run->cases.n; i++)
+        if (plausible_disturbed(run->cases.at[i], &interrupted, &steal) &&
+            plausible_is_busy(interrupted, steal))
+            return true;
+    return h->load1.known && h->cpu.usable.known && h->load1.v > (double)h->cpu.usable.v;
+}
+
+const char *run_interval_note(const struct run *run)
+{
+    return is_beside_others(run)
+               ? "+/- is the 95 % interval within this run; beside other work, as here, such intervals held the "
+                 "median of minutes in 56 to 96 % of trials"
+               : "+/- is the 95 % interval within this run; it does not cover other days or machines";
 }
 
 /* ---- the head ---- */

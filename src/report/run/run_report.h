@@ -47,10 +47,12 @@ void run_answer_text(struct stream *s, const struct run *run); /* the answer in 
 void run_findings_text(struct stream *s, const struct run *run);
 /* What tells of a watched program; nothing for cases that were not watched: system_text.c. */
 void run_watched_text(struct stream *s, const struct run *run);
+/* What became of requests; nothing for cases that are of no service: http_text.c. */
+void run_http_text(struct stream *s, const struct run *run);
 
 /* ---- what the formats share: run_report.c ---- */
 
-enum { RUN_COLUMNS_MAX = 16 };
+enum { RUN_COLUMNS_MAX = 20 };
 
 struct run_column {
     const char *title;
@@ -80,6 +82,6 @@ void run_achieved_text(struct buf *b, const struct run_target *t); /* "91.2 ms",
 enum { RUN_TARGET_COLUMNS = 6 }; /* target, case, achieved, times better, verdict, confidence: "> 99.99 %" */
 extern const struct table_fill
     run_target_columns[RUN_TARGET_COLUMNS]; /* of rows that are struct run_target */
-const char *run_interval_note(void);
+const char *run_interval_note(const struct run *run);
 
 #endif

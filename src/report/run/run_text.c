@@ -93,7 +93,11 @@ static void write_cases(struct stream *s, const struct run *run)
     table_drop_empty(&t);
     if (!table_end(&t, s, s->style.bold)) buf_add_str(&s->out, "no case was measured\n");
     for (size_t i = 0; i < n; i++) any_half = any_half || columns[i].half;
-    if (any_half) buf_printf(&s->out, "%s%s%s\n", s->style.dim, run_interval_note(), s->style.plain);
+    if (any_half) {
+        struct buf note = BUF_INIT;
+        buf_add_str(&note, run_interval_note(run));
+        text_note(s, &note);
+    }
     for (size_t c = 0; c < run->cases.n; c++) {
         if (!is_failed(run->cases.at[c])) continue;
         buf_add_str(&s->out, "- ");
@@ -228,6 +232,7 @@ static void write_measured(struct stream *s, const struct run *run)
     line(s, "subject", run_subject_text, run);
     run_answer_text(s, run);
     write_cases(s, run);
+    run_http_text(s, run);
     write_layers(s, run);
     run_findings_text(s, run);
     write_recommended(s, run);

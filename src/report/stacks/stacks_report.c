@@ -6,12 +6,31 @@
 #include <math.h>
 
 #include "core/fmt.h"
+#include "report/stacks/stacks_export.h"
 
 enum { ROWS_SHOWN = 30 };
 
-static const char *const times[] = {"wall", "cpu", "gil", "idle"};
-
 /* ---- how it was sampled ---- */
+
+/* What --consistent cost the program. */
+static void say_held(struct answer *a, const struct stacks_profile *p)
+{
+    const struct memory_record *r = &p->held;
+    if (!r->kind) {
+        answer_null(a, "held", NULL);
+        return;
+    }
+    double total = (double)r->HELD.total, share = p->cpu_ns > 0 ? total / p->cpu_ns : NAN;
+    answer_object(a, "held");
+    answer_uint(a, "threads", r->HELD.threads,
+                "held       %" PRIu64 " threads stood still while they were read, ", r->HELD.threads);
+    answer_uint(a, "refused", r->HELD.refused, "%" PRIu64 " would not; ", r->HELD.refused);
+    answer_f64(a, "total_ns", total, "%s in all", show_time(total).s);
+    answer_f64(a, "longest_ns", (double)r->HELD.longest, ", %s at most",
+               show_time((double)r->HELD.longest).s);
+    answer_f64(a, "cpu_share", share, ": %s of the processor time of the program\n", show_percent(share).s);
+    answer_object_end(a);
+}
 
 static void say_rate(struct answer *a, const struct stacks_profile *p)
 {
@@ -19,6 +38,7 @@ static void say_rate(struct answer *a, const struct stacks_profile *p)
     if (!r->kind) {
         answer_null(a, "rate",
                     "how it was sampled is not in the trace: whoever sampled was killed at once\n");
+        say_held(a, p);
         return;
     }
     double seconds = (double)r->RATE.wall / 1e9, got = seconds > 0 ? (double)r->RATE.rounds / seconds : NAN;
@@ -35,8 +55,10 @@ static void say_rate(struct answer *a, const struct stacks_profile *p)
     answer_f64(a, "moved_share", moved, "%s moved under the read and may be wrong, ", show_percent(moved).s);
     answer_f64(a, "broken_share", broken, "%s broken\n", show_percent(broken).s);
     answer_f64(a, "cost_share", cost, "cost       %s of a processor", show_percent(cost).s);
-    answer_f64(a, "ns_per_stack", each, ", %s a stack, none of it in the program\n", show_time(each).s);
+    answer_f64(a, "ns_per_stack", each, ", %s a stack%s\n", show_time(each).s,
+               p->held.kind ? "" : ", none of it in the program");
     answer_object_end(a);
+    say_held(a, p);
 }
 
 static void say_waits(struct answer *a, const struct stacks_profile *p)
@@ -104,7 +126,7 @@ void stacks_report(struct answer *a, const struct stacks_profile *p, const struc
     static const struct table_column columns[] = {
         {"own", false}, {"total", false}, {"function", true}, {"file", true}};
     answer_str(a, "schema", "tare.stacks/1", NULL);
-    answer_str(a, "time", times[wish->time], NULL);
+    answer_str(a, "time", stacks_time_words[wish->time], NULL);
     answer_uint(a, "processes", p->processes, "%" PRIu64 " process%s, ", p->processes,
                 p->processes == 1 ? "" : "es");
     answer_uint(a, "threads", p->threads, "%s, ", show_count((double)p->threads, "thread").s);
@@ -112,7 +134,7 @@ void stacks_report(struct answer *a, const struct stacks_profile *p, const struc
     answer_f64(a, "cpu_ns", p->cpu_ns, "%s of it on processors\n", show_time(p->cpu_ns).s);
     say_rate(a, p);
     say_waits(a, p);
-    answer_f64(a, "sum_ns", p->sum_ns, "\n%s time: %s", times[wish->time], show_time(p->sum_ns).s);
+    answer_f64(a, "sum_ns", p->sum_ns, "\n%s time: %s", stacks_time_words[wish->time], show_time(p->sum_ns).s);
     answer_f64(a, "independent_samples", p->n_eff,
                ", worth %.0f independent samples; native code is part of the "
                "function that called it\n\n",

@@ -222,6 +222,8 @@ static void write_table(struct writer *w)
         table_init(&t, gross_columns, sizeof gross_columns / sizeof *gross_columns);
     else
         table_init(&t, net_columns, sizeof net_columns / sizeof *net_columns);
+    static const char *const spare[] = {"p99", "threads", "p50", "max", "p95", "+/-", NULL};
+    t.spare = spare;
     for (size_t i = 0; i < w->view.n; i++) row_cells(w, &t, &w->view.rows[i]);
     if (!table_end(&t, w->s, style(w)->bold))
         buf_add_str(out(w), w->view.hidden ? "no scope large enough to be shown\n" : "no scopes recorded\n");

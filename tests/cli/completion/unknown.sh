@@ -1,1 +1,1 @@
-tare completion fish
+tare completion tcsh

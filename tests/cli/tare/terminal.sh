@@ -15,3 +15,6 @@ export TARE_PAGER=cat
 on_tty "tare doctor --quick 2>/dev/null" | grep -q "$esc" && echo "colour in the answer"
 on_tty "tare doctor --quick --no-color 2>/dev/null" | grep -q "$esc" || echo "no colour: --no-color"
 TARE_NO_COLOR=1 on_tty "tare doctor --quick 2>/dev/null" | grep -q "$esc" || echo "no colour: TARE_NO_COLOR"
+tare doctor --quick --color=always 2>/dev/null | grep -q "$esc" && echo "colour in a pipe: --color=always"
+FORCE_COLOR=1 tare doctor --quick 2>/dev/null | grep -q "$esc" && echo "colour in a pipe: FORCE_COLOR"
+FORCE_COLOR=1 tare doctor --quick --json 2>/dev/null | grep -q "$esc" || echo "no colour in JSON"

@@ -9,7 +9,12 @@ says history show
 says bench words.py
 says bench "python x.py"
 says bench ./prog
-says bench http://localhost:1/x
+says bench ftp://localhost:1/x
+says bench http://localhost:1/x --body nosuch.json
+says bench http://user:pw@localhost/x
+says bench http://localhost:1/x --rate 5 --concurrency 4
+says bench http://localhost:1/x --batch 4
+says bench --concurrency 1,2 -- true
 says bench --min-runs 10 --max-runs 5 -- true
 says bench m.onnx --batch 1-8
 says bench m.onnx --threads 1000000

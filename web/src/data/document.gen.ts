@@ -1111,6 +1111,163 @@ export const OPEN_LOOP: Shape = {
   overloaded: "flag",
 };
 
+/** Requests that kept every limit of --slo; one that failed or was not answered kept none. */
+export interface Goodput extends Estimate {
+  /** The limits: ttft<=500ms,tpot<=50ms. */
+  slo?: string | null;
+  /** Requests that kept them all. */
+  good?: number | null;
+  /** Requests that were due. */
+  due?: number | null;
+  /** Good requests per second of the window, 1/s. */
+  per_s?: number | null;
+  /** How many missed each limit; one may miss several. */
+  missed?: Record<string, Json> | null;
+}
+
+export const GOODPUT: Shape = {
+  ...(ESTIMATE as object),
+  slo: "text",
+  good: "number",
+  due: "number",
+  per_s: "number",
+  missed: {},
+};
+
+/** Answers of a language model as they came (docs/http.md); times count from when the request was due. */
+export interface Stream {
+  /** Time to the first event with text, reasoning or a tool call. */
+  ttft_ns?: Latency | null;
+  /** Time to the first event that is not reasoning. */
+  ttft_answer_ns?: Latency | null;
+  /** Between neighbouring events with content, pooled over requests; intervals by requests. */
+  gap_ns?: Latency | null;
+  /** The longest gap of each request: the stall that a reader notices. */
+  gap_max_ns?: Latency | null;
+  /** Time per output token of each request, without its first event. */
+  tpot_ns?: Latency | null;
+  /** Output tokens whose event came within the window. */
+  tokens_per_s?: Throughput | null;
+  /** Requests that kept the limits of --slo. */
+  goodput?: Goodput | null;
+  /** Events with content. */
+  events?: number | null;
+  /** Tokens of the prompts, as the server counts them. */
+  tokens_in?: number | null;
+  /** Tokens of the answers, as the server counts them. */
+  tokens_out?: number | null;
+  /** Tokens of the prompts that the server had in its cache. */
+  tokens_cached?: number | null;
+  /** Median of an answer's tokens. */
+  tokens_out_p50?: number | null;
+  /** Events stand for tokens: of some answers the server did not tell how many there were. */
+  estimated?: boolean | null;
+  /** More than 1: several tokens come at once, and a gap is not the time of one. */
+  tokens_per_event?: number | null;
+  /** Gaps below 0.1 ms: events that something on the way put together. */
+  coalesced?: number | null;
+  /** Events that came in one read with a later one: only the last one's time is exact. */
+  shared_reads?: number | null;
+  /** Answers that came as a whole: nothing is known but their end. */
+  not_streamed?: number | null;
+}
+
+export const STREAM: Shape = {
+  ttft_ns: LATENCY,
+  ttft_answer_ns: LATENCY,
+  gap_ns: LATENCY,
+  gap_max_ns: LATENCY,
+  tpot_ns: LATENCY,
+  tokens_per_s: THROUGHPUT,
+  goodput: GOODPUT,
+  events: "number",
+  tokens_in: "number",
+  tokens_out: "number",
+  tokens_cached: "number",
+  tokens_out_p50: "number",
+  estimated: "flag",
+  tokens_per_event: "number",
+  coalesced: "number",
+  shared_reads: "number",
+  not_streamed: "number",
+};
+
+/** Requests to a service and what became of them: due = answered + failed + open. */
+export interface Http {
+  /** Requests that were due in the window. */
+  due?: number | null;
+  /** Of these, sent. */
+  sent?: number | null;
+  /** Of these, answered as was expected. */
+  answered?: number | null;
+  /** Of these, failed: see faults. */
+  failed?: number | null;
+  /** Of these, without an answer when the measurement was interrupted. */
+  open?: number | null;
+  /** Requests without a good answer by what went wrong: timeout, refused, status, .. */
+  faults?: Record<string, Json> | null;
+  /** Answers by their HTTP status; 0 stands for none and is not told. */
+  statuses?: Record<string, Json> | null;
+  /** Sent late because every connection that may be open was busy. */
+  queued?: number | null;
+  /** Sent over 1 ms late although a connection was free: this client's own delay. */
+  late?: number | null;
+  /** Most open at once. */
+  connections?: number | null;
+  /** Connections made within the window. */
+  connected?: number | null;
+  /** Requests sent once more, as the server had closed their idle connection. */
+  reconnects?: number | null;
+  /** Of requests, heads included, B. */
+  bytes_sent?: number | null;
+  /** Of answers, heads included, B. */
+  bytes_received?: number | null;
+  /** Requests with a time of receiving that is not the kernel's. */
+  unstamped?: number | null;
+  /** From the beginning of the window to the last good answer, ns. */
+  last_answer_ns?: number | null;
+  /** After the window, until the last answer came or was given up, ns. */
+  drain_ns?: number | null;
+  /** From sending a request to the end of its answer, of those answered. */
+  service_ns?: Latency | null;
+  /** From when a request was due to sending it, of those sent. */
+  delay_ns?: Latency | null;
+  /** From when a request was due to the first byte of its answer. */
+  first_byte_ns?: Latency | null;
+  /** Processor time of this client for one request, ns. */
+  client_ns?: number | null;
+  /** Share of the window in which this client's thread was busy. */
+  client_busy?: number | null;
+  /** This client was at its limit: the numbers are its own, not the service's. */
+  limited?: boolean | null;
+}
+
+export const HTTP: Shape = {
+  due: "number",
+  sent: "number",
+  answered: "number",
+  failed: "number",
+  open: "number",
+  faults: {},
+  statuses: {},
+  queued: "number",
+  late: "number",
+  connections: "number",
+  connected: "number",
+  reconnects: "number",
+  bytes_sent: "number",
+  bytes_received: "number",
+  unstamped: "number",
+  last_answer_ns: "number",
+  drain_ns: "number",
+  service_ns: LATENCY,
+  delay_ns: LATENCY,
+  first_byte_ns: LATENCY,
+  client_ns: "number",
+  client_busy: "number",
+  limited: "flag",
+};
+
 /** The instrument's own cost. */
 export interface Self {
   /** In each run, ns. */
@@ -1192,6 +1349,10 @@ export interface Case {
   stability?: Stability | null;
   /** With --rate: what was offered and what was done. */
   open_loop?: OpenLoop | null;
+  /** With --llm: tokens as they came. */
+  stream?: Stream | null;
+  /** Of a service: what became of its requests. */
+  http?: Http | null;
   /** The instrument's own cost in this case. */
   self?: Self | null;
   /** Path of a null quantity to the reason why it is unknown. */
@@ -1232,6 +1393,8 @@ export const CASE: Shape = {
   watch: WATCH,
   stability: STABILITY,
   open_loop: OPEN_LOOP,
+  stream: STREAM,
+  http: HTTP,
   self: SELF,
   unknown: REASONS,
 };

@@ -16,11 +16,14 @@ function grouped(fixed: string): string {
   return whole!.replace(/\B(?=(\d{3})+$)/g, ",") + (tail ? `.${tail}` : "");
 }
 
-/** Three or four significant digits, thousands apart, no exponent where a person would write none. */
+const LEAST_SHOWN = 1e-9; // nobody counts more zeros
+
+/** Three or four significant digits, thousands apart, no power of ten. */
 export function number(v: number, digits = 3): string {
   if (!Number.isFinite(v)) return UNKNOWN;
   const size = Math.abs(v);
-  if (size !== 0 && (size < 1e-4 || size >= 1e15)) return v.toExponential(digits - 1);
+  if (size >= 1e21) return v.toExponential(digits - 1);
+  if (size !== 0 && size < LEAST_SHOWN) return v < 0 ? "> \u22120.000000001" : "< 0.000000001";
   const whole = size < 1 ? 0 : Math.floor(Math.log10(size)) + 1;
   const places = size === 0 ? 0 : size < 1 ? digits - 1 - Math.floor(Math.log10(size)) : Math.max(0, digits - whole);
   return (v < 0 ? "\u2212" : "") + grouped(size.toFixed(Math.min(places, 12)));

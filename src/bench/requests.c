@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT
+ * requests.c - cases of a service, which drives its load itself: windows of requests, what became of each, and what is
+ * told of it beside the latency. Latency counts from when a request was due; one that was not answered took at least as
+ * long as it waited. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/engine.h"
+#include "bench/record.h"
+#include "bench/record_stream.h"
+#include "bench/spread.h"
+#include "core/mem.h"
+
+enum { TENTHS = 10, MOST_REQUESTS = 1 << 21, LATE_NS = 1000000 };
+#define WARM_LEAST_NS UINT64_C(200000000)
+#define WARM_MOST_NS UINT64_C(5000000000)
+
+/* ---- windows ---- */
+
+static bool is_open(const struct bench *b, const struct case_work *w)
+{
+    return b->plan->load == BENCH_OPEN || w->params.rate > 0;
+}
+
+static double rate_of(const struct bench *b, const struct case_work *w)
+{
+    return w->params.rate > 0 ? w->params.rate : b->plan->rate;
+}
+
+static tare_status run_window(struct bench *b, struct case_work *w, struct load_window *window,
+                              struct load_result *out, tare_error *err)
+{
+    struct times planned = VEC_INIT;
+    struct schedule schedule = {rate_of(b, w), b->plan->arrivals, window->window_ns, window->most};
+    tare_status s = TARE_OK;
+    if (is_open(b, w)) {
+        s = schedule_make(&schedule, &b->rng, &planned, err);
+        if (s == TARE_OK && planned.n == 0)
+            s = error_set(err, TARE_INVALID, "%g requests per second: none falls into %g s", schedule.rate,
+                          (double)window->window_ns / 1e9);
+        window->arrivals = planned.items;
+        window->n_arrivals = planned.n;
+    }
+    window->concurrency = w->params.concurrency ? w->params.concurrency : 1;
+    if (!window->most) window->most = MOST_REQUESTS;
+    if (s == TARE_OK) s = w->instance->subject->ops->load(w->instance, window, out, err);
+    vec_release(&planned);
+    return s;
+}
+
+/* The same load as is measured, a tenth as long: connections are made, caches filled. Its failures are told when they
+ * are measured, but where nothing at all is answered there is nothing to measure. */
+tare_status requests_warm(struct bench *b, struct case_work *w, tare_error *err)
+{
+    struct load_result unseen = {0};
+    uint64_t ns = b->plan->budget_ns / 10, before = bench_machine.now();
+    if (ns < WARM_LEAST_NS) ns = WARM_LEAST_NS;
+    struct load_window window = {.window_ns = ns < WARM_MOST_NS ? ns : WARM_MOST_NS, .warm = true};
+    if (b->plan->warmup_runs == 0) return TARE_OK;
+    if (b->plan->warmup_runs > 0) {
+        window.most = (uint64_t)b->plan->warmup_runs;
+        window.window_ns = UINT64_MAX / 4;
+        if (is_open(b, w)) window.window_ns = (uint64_t)(1e9 / rate_of(b, w) * (double)(window.most + 1));
+    }
+    double expected = rate_of(b, w) * (double)window.window_ns / 1e9; /* slow ones: at least a few */
+    if (is_open(b, w) && expected < 3) window.window_ns = (uint64_t)(3e9 / rate_of(b, w)) + 1;
+    tare_status s = run_window(b, w, &window, &unseen, err);
+    if (s == TARE_OK && unseen.hopeless) s = error_set(err, TARE_DENIED, "%s", unseen.failure);
+    w->warmup_runs += unseen.outcomes.n;
+    w->warmup_ns += bench_machine.now() - before;
+    vec_release(&unseen.outcomes);
+    return s;
+}
+
+/* ---- what became of them ---- */
+
+static uint64_t took(const struct load_outcome *o)
+{
+    uint64_t last = o->last_content ? o->last_content : o->end;
+    return last > o->planned ? last - o->planned : 0;
+}
+
+struct counts {
+    uint64_t sent, answered, failed, open, queued, late, unstamped, last_answer;
+    uint64_t longest_delay;
+    uint64_t faults[LOAD_FAULTS];
+};
+
+static void count(struct counts *c, const struct load_outcome *o)
+{
+    c->faults[o->fault < LOAD_FAULTS ? o->fault : LOAD_OPEN]++;
+    c->answered += load_is_answered(o);
+    c->open += o->fault == LOAD_OPEN;
+    c->queued += (o->flags & LOAD_QUEUED) != 0;
+    c->unstamped += (o->flags & LOAD_UNSTAMPED) != 0;
+    if (load_is_answered(o) && o->end > c->last_answer) c->last_answer = o->end;
+    if (!o->sent) return;
+    uint64_t delay = o->sent - o->planned;
+    c->sent++;
+    c->late += delay > LATE_NS && !(o->flags & (LOAD_QUEUED | LOAD_NEW | LOAD_RESENT));
+    if (delay > c->longest_delay) c->longest_delay = delay;
+}
+
+static struct counts count_all(const struct load_result *r)
+{
+    struct counts c = {0};
+    for (size_t i = 0; i < r->outcomes.n; i++) count(&c, &r->outcomes.items[i]);
+    c.failed = r->outcomes.n - c.answered - c.open;
+    return c;
+}
+
+static tare_status take_outcomes(struct case_work *w, const struct load_result *r, tare_error *err)
+{
+    tare_status s = TARE_OK;
+    for (size_t i = 0; s == TARE_OK && i < r->outcomes.n; i++) {
+        const struct load_outcome *o = &r->outcomes.items[i];
+        struct wait wait = {took(o), w->samples.n};
+        s = load_is_answered(o) ? vec_push(&w->samples, took(o), err) : vec_push(&w->waits, wait, err);
+    }
+    return s;
+}
+
+/* Answers of tenths of the window: what came after its end is not throughput. */
+static tare_status take_tenths(struct case_work *w, const struct load_result *r, tare_error *err)
+{
+    uint64_t done[TENTHS] = {0}, each = (r->closed_ns - r->began_ns) / TENTHS;
+    for (size_t i = 0; i < r->outcomes.n; i++) {
+        const struct load_outcome *o = &r->outcomes.items[i];
+        uint64_t tenth = (o->end - r->began_ns) / (each ? each : 1);
+        if (load_is_answered(o) && tenth < TENTHS) done[tenth]++;
+    }
+    tare_status s = TARE_OK;
+    for (int k = 0; s == TARE_OK && k < TENTHS; k++) {
+        struct slice slice = {.n = (size_t)done[k], .wall_ns = each, .runs = done[k]};
+        s = vec_push(&w->slices, slice, err);
+    }
+    return s;
+}
+
+static double per_second(uint64_t n, uint64_t ns)
+{
+    return ns ? (double)n * 1e9 / (double)ns : 0;
+}
+
+static void take_open_loop(struct case_work *w, const struct load_result *r, uint64_t arriving)
+{
+    struct counts c = count_all(r);
+    uint64_t due = r->outcomes.n, in_time = 0;
+    for (size_t i = 0; i < w->slices.n; i++) in_time += w->slices.items[i].n;
+    if (r->closed_ns - r->began_ns < arriving) arriving = r->closed_ns - r->began_ns;
+    w->open = (struct run_open_loop){
+        .known = true,
+        .offered = known_f64(per_second(due, arriving)),
+        .achieved = known_f64(per_second(in_time, r->closed_ns - r->began_ns)),
+        .due = known_u64(due),
+        .served = known_u64(c.answered),
+        .failed = known_u64(c.failed),
+        .queued = known_u64(c.queued),
+        .late_starts = known_u64(c.late),
+        .longest_delay_ns = known_u64(c.longest_delay),
+        .overloaded = known_bool(due > in_time + c.failed + 10 && due - in_time - c.failed > due / 20),
+    };
+}
+
+tare_status requests_window(struct bench *b, struct case_work *w, tare_error *err)
+{
+    struct load_window window = {.window_ns = b->plan->budget_ns, .most = b->plan->max_runs};
+    struct load_result *r = &w->requests;
+    tare_status s = run_window(b, w, &window, r, err);
+    if (s < 0) return s;
+    if (b->plan->streams.pool) { /* the next window is of another case */
+        llm_pool_release(&w->streams);
+        w->streams = *b->plan->streams.pool;
+        *b->plan->streams.pool = (struct llm_pool){.no_memory = false};
+    }
+    if (!r->outcomes.n) return error_set(err, TARE_DENIED, "interrupted before the first request");
+    w->runs += r->outcomes.n;
+    w->spent_ns += r->ended_ns - r->began_ns;
+    s = take_outcomes(w, r, err);
+    if (s == TARE_OK) s = take_tenths(w, r, err);
+    if (s == TARE_OK && is_open(b, w)) take_open_loop(w, r, b->plan->budget_ns);
+    if (s < 0) return s;
+    if (!w->samples.n && r->failure[0]) return error_set(err, TARE_DENIED, "%s", r->failure);
+    if (!r->failure[0] || w->failure) return TARE_OK;
+    w->failure = arena_str(&b->run->arena, r->failure);
+    return w->failure ? TARE_OK : error_nomem(err, "case %s", w->what->name);
+}
+
+/* ---- into the document ---- */
+
+static bool part_service(const struct load_outcome *o, uint64_t *ns)
+{
+    *ns = (o->last_content ? o->last_content : o->end) - o->sent;
+    return load_is_answered(o);
+}
+
+static bool part_delay(const struct load_outcome *o, uint64_t *ns)
+{
+    *ns = o->sent - o->planned;
+    return o->sent != 0;
+}
+
+static bool part_first_byte(const struct load_outcome *o, uint64_t *ns)
+{
+    *ns = o->first_byte - o->planned;
+    return o->first_byte != 0;
+}
+
+/* Times of requests: from which moment to which, of those that came so far. */
+static const struct part {
+    const char *path;
+    size_t offset;
+    bool (*take)(const struct load_outcome *o, uint64_t *ns);
+} parts[] = {
+    {"http.service_ns", offsetof(struct run_http, service_ns), part_service},
+    {"http.delay_ns", offsetof(struct run_http, delay_ns), part_delay},
+    {"http.first_byte_ns", offsetof(struct run_http, first_byte_ns), part_first_byte},
+};
+
+static tare_status put_part(struct run *run, struct run_case *c, const struct load_result *r,
+                            const struct part *part, tare_error *err)
+{
+    uint64_t *ns = mem_new(r->outcomes.n, sizeof *ns);
+    size_t n = 0;
+    if (!ns) return error_nomem(err, "%zu requests", r->outcomes.n);
+    for (size_t i = 0; i < r->outcomes.n; i++)
+        if (part->take(&r->outcomes.items[i], &ns[n])) n++;
+    struct run_latency *into = (struct run_latency *)((char *)&c->http + part->offset);
+    struct spread s = {.run = run, .c = c, .into = into, .path = part->path, .ns = ns, .n = n};
+    if (!n) run_unknown(run, &c->unknown, part->path, "no request came so far");
+    tare_status status = n ? spread_put(&s, err) : TARE_OK;
+    mem_free(ns);
+    return status;
+}
+
+static void put_faults(struct run *run, struct run_http *h, const struct counts *c,
+                       const struct load_result *r)
+{
+    char key[8];
+    for (unsigned f = LOAD_NONE + 1; f < LOAD_FAULTS; f++)
+        if (c->faults[f]) run_map_int(&run->arena, &h->faults, load_fault_word(f), (int64_t)c->faults[f]);
+    uint64_t by_status[1000] = {0};
+    for (size_t i = 0; i < r->outcomes.n; i++)
+        if (r->outcomes.items[i].status < 1000) by_status[r->outcomes.items[i].status]++;
+    for (unsigned s = 100; s < 1000; s++) {
+        if (!by_status[s]) continue;
+        snprintf(key, sizeof key, "%u", s);
+        run_map_int(&run->arena, &h->statuses, key, (int64_t)by_status[s]);
+    }
+}
+
+static void put_client(struct run_http *h, const struct load_result *r, const struct counts *c)
+{
+    uint64_t wall = r->ended_ns - r->began_ns;
+    uint64_t open_ns = r->closed_ns - r->began_ns;
+    h->client_busy = known_f64(open_ns ? fmin((double)r->cpu_ns / (double)open_ns, 1) : 0);
+    if (c->sent) h->client_ns = known_u64(r->cpu_ns / c->sent);
+    h->drain_ns = known_u64(wall - open_ns);
+    h->limited = known_bool(h->client_busy.v > HTTP_CLIENT_BUSY || c->faults[LOAD_SOCKETS] > 0);
+}
+
+tare_status record_http(struct bench *b, struct run_case *c, const struct case_work *w, tare_error *err)
+{
+    const struct load_result *r = &w->requests;
+    struct counts n = count_all(r);
+    struct run_http *h = &c->http;
+    *h = (struct run_http){.known = true,
+                           .due = known_u64(r->outcomes.n),
+                           .sent = known_u64(n.sent),
+                           .answered = known_u64(n.answered),
+                           .failed = known_u64(n.failed),
+                           .open = known_u64(n.open),
+                           .queued = known_u64(n.queued),
+                           .late = known_u64(n.late),
+                           .connections = known_u64(r->most_open),
+                           .connected = known_u64(r->connected),
+                           .reconnects = known_u64(r->reconnects),
+                           .unstamped = known_u64(n.unstamped),
+                           .bytes_sent = known_u64(r->bytes_sent),
+                           .bytes_received = known_u64(r->bytes_received)};
+    if (n.last_answer > r->began_ns) h->last_answer_ns = known_u64(n.last_answer - r->began_ns);
+    put_faults(b->run, h, &n, r);
+    put_client(h, r, &n);
+    tare_status status = TARE_OK;
+    for (size_t i = 0; status == TARE_OK && i < sizeof parts / sizeof *parts; i++)
+        status = put_part(b->run, c, r, &parts[i], err);
+    if (status < 0 || !b->plan->streams.pool) return status;
+    const struct streamed streamed = {b->run,
+                                      c,
+                                      r->outcomes.items,
+                                      r->outcomes.n,
+                                      r->began_ns,
+                                      r->closed_ns - r->began_ns,
+                                      &w->streams,
+                                      b->plan->streams.slo};
+    return record_stream(&streamed, err);
+}

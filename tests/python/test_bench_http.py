@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""`tare bench http://..` against the reference server: what is told of requests is what the server did to them. Nothing here depends on how fast
+the machine is: times are only held from below, by what the server is known to have waited."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+WAIT = 120
+
+
+@pytest.fixture
+def service(build):
+    program = build / "tests" / "ref-server"
+    if not program.exists():
+        pytest.skip("the reference server was not built (make tests)")
+    child = subprocess.Popen([program, "--seconds", str(WAIT)], stdout=subprocess.PIPE, text=True)
+    word, port = child.stdout.readline().split()
+    assert word == "port"
+    yield f"http://127.0.0.1:{port}"
+    child.kill()
+    child.wait()
+    child.stdout.close()
+
+
+@pytest.fixture
+def bench(build, tmp_path):
+    tare = os.environ.get("TARE", str(build / "tare"))
+
+    def call(url, *options, code=(0, 1)):
+        done = subprocess.run([tare, "bench", url, *options, "--no-save", "--json"], cwd=tmp_path, capture_output=True, text=True, timeout=WAIT, check=False)
+        if "built without llhttp" in done.stderr:
+            pytest.skip("built without llhttp")
+        assert done.returncode in code, done.stderr
+        return json.loads(done.stdout) if done.stdout else done.stderr
+
+    return call
+
+
+def adds_up(case):
+    http = case["http"]
+    assert http["due"] == http["answered"] + http["failed"] + http["open"]
+    assert case["samples"] == http["answered"]
+    return http
+
+
+@pytest.mark.parametrize("load", [["--rate", "100/s"], ["--concurrency", "3"], ["--rate", "50/s", "--fresh"]])
+def test_every_request_is_counted_and_none_is_too_fast(service, bench, load):
+    case = bench(f"{service}/fixed?ms=20", *load, "--budget", "1s", code=(0, 1, 3))["cases"][0]
+    http = adds_up(case)
+    assert http["answered"] == http["due"] > 0 and http["statuses"] == {"200": http["due"]}
+    assert case["latency_ns"]["min"] >= 20e6 and http["service_ns"]["p50"]["value"] >= 20e6
+    assert http["unstamped"] == 0  # the kernel says when bytes came
+    assert case["memory"] is None and "service" in case["unknown"]["memory"]
+
+
+def test_a_sweep_has_a_case_for_each_rate(service, bench):
+    run = bench(f"{service}/fixed?ms=1", "--rate", "20,40/s", "--budget", "500ms", code=(0, 1, 3))
+    assert [(c["name"], c["params"]["rate"]) for c in run["cases"]] == [("rate=20", 20), ("rate=40", 40)]
+    run = bench(f"{service}/fixed?ms=1", "--concurrency", "1,4", "--budget", "300ms", code=(0, 1, 3))
+    assert [c["params"]["concurrency"] for c in run["cases"]] == [1, 4]
+    assert run["cases"][1]["http"]["connections"] <= 4
+
+
+def test_what_is_never_answered_stays_in_the_percentiles(service, bench):
+    """5 % of the requests have no answer: p99 is above the timeout, and no number is given in its place."""
+    case = bench(f"{service}/silent?share=0.05", "--rate", "300/s", "--budget", "2s", "--timeout", "600ms", code=(1, 3))["cases"][0]
+    http = adds_up(case)
+    assert http["faults"]["timeout"] >= 1
+    assert case["latency_ns"]["p99"] is None and case["latency_ns"]["at_least"]["p99"] >= 600e6
+    assert case["latency_ns"]["max"] is None
+
+
+def test_statuses_that_are_wrong_are_failures_by_kind(service, bench):
+    case = bench(f"{service}/errors?share=0.3", "--rate", "200/s", "--budget", "1s", code=(1, 3))["cases"][0]
+    http = adds_up(case)
+    assert http["faults"] == {"status": http["failed"]} and http["statuses"]["500"] == http["failed"] > 0
+    assert "status 500" in case["failure"] and "as asked" in case["failure"]
+
+
+def test_a_server_that_dies(service, bench):
+    run = bench(f"{service}/dies?at=60", "--rate", "100/s", "--budget", "1500ms", "--warmup", "0", code=(1, 3))
+    http = adds_up(run["cases"][0])
+    assert http["answered"] <= 60 and http["failed"] > 0
+    assert set(http["faults"]) <= {"refused", "reset", "cut"}
+    assert 0 < http["last_answer_ns"] < 1.5e9  # when it died
+
+
+@pytest.mark.parametrize("path, says", [("invalid", "not HTTP/1.1"), ("length", "ended before"), ("reset", "reset"), ("half", "ended before"),
+                                        ("redirect", "redirects are not followed"), ("loris?gap=400", "in time"), ("endless", "")])
+def test_nothing_is_measured_where_the_first_request_fails(service, bench, path, says):
+    told = bench(f"{service}/{path}", "--rate", "10/s", "--budget", "300ms", "--timeout", "700ms", code=(3,))
+    assert says in told and path.split("?")[0] in told
+
+
+def test_a_body_and_what_must_be_in_the_answer(service, bench, tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
+    ok = bench(f"{service}/echo", "--inputs", "in.jsonl", "--expect-body", '"a"', "--budget", "200ms", code=(0, 1, 3))["cases"][0]
+    assert adds_up(ok)["failed"] == 0
+    told = bench(f"{service}/echo", "--inputs", "in.jsonl", "--expect-body", "not there", "--budget", "200ms", code=(3,))
+    assert "the expected text is not in the body" in told
+
+
+def test_secrets_are_in_no_document(service, bench, monkeypatch):
+    monkeypatch.setenv("SECRET_KEY", "Bearer s3cr3t")
+    run = bench(f"{service}/fixed?ms=0&key=s3cr3t", "--header", "Authorization: env:SECRET_KEY", "--budget", "200ms", code=(0, 1, 3))
+    assert "s3cr3t" not in json.dumps(run)
+
+
+def test_ctrl_c_gives_what_there_is(service, build, tmp_path):
+    tare = os.environ.get("TARE", str(build / "tare"))
+    child = subprocess.Popen([tare, "bench", f"{service}/fixed?ms=1", "--rate", "100/s", "--budget", "60s", "--warmup", "0", "--no-save", "--json"],
+                             cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(2)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=WAIT)
+    if "built without llhttp" in err:
+        pytest.skip("built without llhttp")
+    run = json.loads(out)
+    assert adds_up(run["cases"][0])["answered"] > 0 and run["config"]["interrupted"] is True
+
+
+def test_ipv6(build, bench):
+    program = build / "tests" / "ref-server"
+    if not socket.has_ipv6 or not os.path.exists("/proc/net/if_inet6"):
+        pytest.skip("no IPv6 here")
+    child = subprocess.Popen([program, "--seconds", str(WAIT), "--host", "::1"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    line = child.stdout.readline().split()
+    if not line:
+        child.wait()
+        pytest.skip("the server cannot listen on ::1 here")
+    case = bench(f"http://[::1]:{line[1]}/fixed?ms=1", "--budget", "200ms", code=(0, 1, 3))["cases"][0]
+    child.kill()
+    child.wait()
+    child.stdout.close()
+    assert adds_up(case)["answered"] > 0
+
+
+def test_a_unix_socket(build, bench, tmp_path):
+    path = tmp_path / "s"
+    child = subprocess.Popen([build / "tests" / "ref-server", "--seconds", str(WAIT), "--unix", path], stdout=subprocess.PIPE, text=True)
+    child.stdout.readline()
+    case = bench(f"unix:{path}:/fixed?ms=2", "--budget", "200ms", code=(0, 1, 3))["cases"][0]
+    child.kill()
+    child.wait()
+    child.stdout.close()
+    assert adds_up(case)["answered"] > 0 and case["latency_ns"]["min"] >= 2e6
