@@ -415,6 +415,8 @@ def scaled(path, times):
     document = json.loads(path.read_text())
     document["id"] = "01" + "A" * 24
     latency = document["cases"][0]["latency_ns"]
+    for key in ("mean", "min", "max"):
+        latency[key] = max(1, round(times * latency[key]))
     for number in latency.values():
         if isinstance(number, dict) and "value" in number:
             number.update({key: max(1, round(times * number["value"])) for key in ("value", "lo", "hi")})

@@ -197,7 +197,9 @@ static void test_busy_runs_are_judged_by_their_fastest(void **state)
                 {6, 0.4, 500, "unverified"},
                 {6, 0.9, 4, "unverified"},
                 {1 / 6.0, 0.9, 500, "improved"},
-                {1 / 6.0, 0.4, 500, "unverified"}};
+                {1 / 6.0, 0.4, 500, "unverified"},
+                {1, 1000, 500, "unverified"}, /* a fastest run beyond the median is a document that contradicts itself */
+                {6, 1000, 500, "regressed"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct comparison c;
         make(1, 60, rows[i].times);
@@ -213,6 +215,8 @@ static void test_busy_runs_are_judged_by_their_fastest(void **state)
         assert_int_equal(compare(&c, &in, NULL), TARE_OK);
         const struct comparison_metric *m = metric(&c, 0, "latency.p50");
         assert_string_equal(m->verdict, rows[i].verdict);
+        assert_true(!m->ratio.lo.known || m->ratio.lo.v <= m->ratio.value);
+        assert_true(!m->ratio.hi.known || m->ratio.hi.v >= m->ratio.value);
         assert_true(!!strstr(m->why, "even the fastest run of ") == (strcmp(m->verdict, "unverified") != 0));
         comparison_release(&c);
         unmake(1);

@@ -241,13 +241,16 @@ static double fastest_of(const struct runs_of *side)
     return log(least);
 }
 
-/* What the ratio is at least, or at most, by the fastest runs: between_sides.bound. */
+/* What the ratio is at least, or at most, by the fastest runs: between_sides.bound. A document may say that its fastest
+ * run took longer than the middle one: then the middle is the fastest that is known. */
 static double bound_of(const struct judging_case *k, const struct judged *j, const struct compare_values *a,
                        const struct compare_values *b)
 {
     if (!(j->rule.plausible_bound > 0)) return 0;
-    double least = fastest_of(&k->new_) - stats_mean(a->y, a->n);
-    double most = stats_mean(b->y, b->n) - fastest_of(&k->base);
+    double base = stats_mean(a->y, a->n), new_ = stats_mean(b->y, b->n);
+    double fastest_base = fastest_of(&k->base), fastest_new = fastest_of(&k->new_);
+    double least = (fastest_new > new_ ? new_ : fastest_new) - base; /* NAN stays */
+    double most = new_ - (fastest_base > base ? base : fastest_base);
     if (isfinite(least) && least > 0) return least;
     return isfinite(most) && most < 0 ? most : 0;
 }
