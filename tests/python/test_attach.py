@@ -238,10 +238,10 @@ HALVES = """
 """
 
 
-def check_halves(started, tare, tmp_path, version, program=HALVES):
+def check_halves(started, tare, tmp_path, version, program=HALVES, duration="3s"):
     p = started(program, python=interpreters()[version])
     trace = tmp_path / "a.tare"
-    tare("attach", "--duration", "3s", "--hz", "250", "--budget", "20", "-o", trace, p.pid)
+    tare("attach", "--duration", duration, "--hz", "250", "--budget", "20", "-o", trace, p.pid)
     assert p.poll() is None
     check_told_halves(tare, trace)
 
@@ -254,7 +254,9 @@ def check_told_halves(tare, trace):
         share = by_name[name]["total"]
         slack = share["hi"] - share["lo"] + 0.05
         assert abs(share["share"] - 0.5) <= slack, (name, share, told["rate"])
-    assert by_name["main"]["total"]["share"] > 0.95 and by_name["leaf"]["own"]["share"] > 0
+    assert by_name["main"]["total"]["share"] > 0.95
+    few = by_name["calls"]["total"]["hi"] - by_name["calls"]["total"]["lo"] > 0.3  # looks that found it running: a dozen or two
+    assert few or by_name["leaf"]["own"]["share"] > 0
     assert by_name["work"]["own"]["share"] < 0.2
     assert told["rate"]["asked_hz"] == 250 and told["rate"]["stacks_read"] > 10 and told["rate"]["broken_share"] < 0.2
     lines = json.loads(tare("report", "--stacks", "--lines", "--json", trace).stdout)
@@ -281,7 +283,7 @@ def test_two_halves_with_busy_neighbours(started, tare, tmp_path):
     """A program that has to wait for a processor mostly stands in the system call at which it lost one: 70 % of the looks, 2 % of the time."""
     for _ in range(4):
         started("print('ready', flush=True)\nwhile True: pass")
-    check_halves(started, tare, tmp_path, max(interpreters()))
+    check_halves(started, tare, tmp_path, max(interpreters()), duration="6s")
 
 
 def test_waiting_threads_and_children(started, tare, tmp_path):

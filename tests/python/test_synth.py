@@ -256,7 +256,7 @@ def test_more_than_two_gigabytes(build, clean_env, tmp_path):
         assert any(f.read())
     data.unlink()
     assert parameters(onnx.load(tmp_path / "m.onnx", load_external_data=False)) == said["parameters"]
-    assert int(done.stderr) < 30 * 1024  # KiB
+    assert int(done.stderr.split()[-1]) < 30 * 1024  # KiB; before it stands the progress of a slow disk
 
 
 # ---- meaning ----
