@@ -328,12 +328,8 @@ int cmd_compare(struct cli *cli, int argc, char **argv)
     int rc = read_args(cli, &a, argc, argv);
     if (rc)
         ; /* the user was told */
-    else if (a.gpu)
+    else if (a.gpu || a.memory || a.stacks)
         rc = compare_traces(cli, &a);
-    else if (a.memory)
-        rc = compare_memories(cli, &a);
-    else if (a.stacks)
-        rc = compare_stacked(cli, &a);
     else if (a.ab || a.revisions)
         rc = compare_ab(cli, &a);
     else if (a.base.n)

@@ -2,8 +2,7 @@
  * compare_args.h - what a user asked `tare compare` for, and the ways to answer. One file each: cmd_compare.c (the
  * command line, which way; verdict, answer, exit code for every way), compare_ab.c (both sides measured in turn),
  * compare_side.c (from texts to sides), compare_rev.c (git revisions), compare_runs.c (saved runs), compare_traces.c
- * (what GPUs did in traces), compare_memories.c (who held memory in traces), compare_stacked.c (where the
- * time of sampled threads went). */
+ * (what GPUs did, who held memory, where the time of sampled threads went). */
 #ifndef CLI_COMPARE_ARGS_H
 #define CLI_COMPARE_ARGS_H
 
@@ -133,12 +132,8 @@ tare_status compare_limits_read(const struct opt_list *texts, const struct measu
 /* The command line that judges the same sides again, into the document. */
 void compare_tell_again(const struct compare_args *a, struct comparison *c);
 
-/* What GPUs did in traces of two sides. */
+/* Traces of two sides: what GPUs did, who held memory, which functions gained or lost share. */
 int compare_traces(struct cli *cli, const struct compare_args *a);
-/* Who held memory in traces of two sides. */
-int compare_memories(struct cli *cli, const struct compare_args *a);
-/* Which functions gained or lost share in traces of two sides. */
-int compare_stacked(struct cli *cli, const struct compare_args *a);
 
 /* Check both revisions out into folders under `dir`, build them; the folders' names go to the sides. */
 struct compare_trees {
