@@ -53,8 +53,8 @@ static inline const char *in_scratch(const char *name)
     static char ring[8][PATH_MAX / 2];
     static unsigned at;
     char *out = ring[at++ % 8];
-    snprintf(out, sizeof ring[0], "%s/%s", scratch, name);
-    return out;
+    bool fits = (size_t)snprintf(out, sizeof ring[0], "%s/%s", scratch, name) < sizeof ring[0];
+    return fits ? out : NULL;
 }
 
 /* Write a file, making the folders above it. */

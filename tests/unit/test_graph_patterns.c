@@ -19,7 +19,7 @@ static struct buf make_graph(const char *text)
 {
     const int64_t w[] = {4, 4}, table[] = {100, 8}, ids[] = {1, 2, 3};
     struct buf g = BUF_INIT, part, copy = BUF_INIT;
-    char last[32] = "";
+    char last[40] = "";
     buf_add_str(&copy, text);
     pb_str(&g, 2, "g");
     for (char *save, *s = strtok_r(copy.data, ";", &save); s; s = strtok_r(NULL, ";", &save)) {
