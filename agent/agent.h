@@ -91,6 +91,7 @@ struct agent {
     uint32_t n_known, codes, names;
     uint32_t full; /* the archive takes no more, or the live file is gone: what is there is kept */
     uint32_t pid;
+    bool waits; /* a store into the live file may wait for room */
     uint64_t uid;
     uint64_t lost_records, lost_stacks, lost_samples, told_lost;
     uint64_t next_pair, next_heap; /* ticks */

@@ -3,13 +3,11 @@
  * program is killed, and from there to the archive when a slot is full. A slot is taken for one event at a time,
  * never waited for: if another thread has it, the next one is taken. The thread that fills a slot writes it out. */
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,14 +17,9 @@
 #include "trace/recorder.h"
 #include "trace/reserve.h"
 
-#ifndef BCACHEFS_MAGIC
-#define BCACHEFS_MAGIC 0xca451a4eu
-#endif
-
 enum { LOCK_TRIES_MS = 50, TAKE_ROUNDS = 200, END_ROUNDS = 100, NOTE_BLOCKS = 64 };
 #define PAIR_TICKS (UINT64_C(1) << 28)  /* about 100 ms */
 #define STALL_TICKS (UINT64_C(1) << 29) /* about 200 ms */
-#define ROOM_LEFT (UINT64_C(256) << 20)
 
 static struct live_header *header(void)
 {
@@ -110,7 +103,7 @@ bool slots_open(const struct process_info *p, const char run_id[32])
     agent->live_bytes = LIVE_HEADER_BYTES + (size_t)SLOTS * SLOT_BYTES;
     int fd = open(agent->live_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) return false;
-    reserve_in_place(fd);
+    agent->waits = reserve_in_place(fd);
     void *map = reserve_disk(fd, 0, agent->live_bytes) == 0
                     ? mmap(NULL, agent->live_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
                     : MAP_FAILED;
@@ -222,14 +215,6 @@ static void keep_pair(struct live_header *h)
     __atomic_store_n(&h->n_pairs, n + 1, __ATOMIC_RELEASE);
 }
 
-static bool is_nearly_full(struct statfs *fs)
-{
-    if (!own_file_reach(&agent->archive, settings.trace, O_RDWR | O_APPEND | O_NONBLOCK) ||
-        fstatfs(agent->archive.fd, fs) < 0)
-        return false;
-    return fs->f_bavail < fs->f_blocks / 32 && (uint64_t)fs->f_bavail * (uint64_t)fs->f_bsize < ROOM_LEFT;
-}
-
 /* The disk is left to the program. */
 static void end_for_disk(struct slot *s, const char *why)
 {
@@ -240,25 +225,18 @@ static void end_for_disk(struct slot *s, const char *why)
 
 /* btrfs lets a store into a page of the live file wait for room, for seconds, each time the page was written back: half
  * a minute was seen. So it is asked before, each time about 100 ms have passed. */
-static bool may_wait_for_room(struct statfs *fs)
-{
-    return is_nearly_full(fs) &&
-           ((uint32_t)fs->f_type == BTRFS_SUPER_MAGIC || (uint32_t)fs->f_type == BCACHEFS_MAGIC);
-}
-
 bool slots_time(struct slot *s, uint64_t ticks)
 {
     static const char before[] =
         "the disk was nearly full, where a program can be held up: recording ended there";
-    struct statfs fs;
+    uint64_t blocks;
     if (__builtin_expect(ticks < __atomic_load_n(&agent->next_pair, __ATOMIC_RELAXED), 1)) return true;
     if (__atomic_exchange_n(&agent->pairs_lock, 1, __ATOMIC_ACQUIRE)) return true;
-    bool stays = !may_wait_for_room(&fs);
+    bool stays = !agent->waits || !reserve_is_nearly_full(agent->live_path, &blocks);
     if (stays)
         keep_pair(header());
     else
-        end_for_disk(s,
-                     fs.f_bavail >= NOTE_BLOCKS ? before : NULL); /* without room the note would wait, too */
+        end_for_disk(s, blocks >= NOTE_BLOCKS ? before : NULL); /* without room the note would wait, too */
     __atomic_store_n(&agent->next_pair, ticks + PAIR_TICKS, __ATOMIC_RELAXED);
     __atomic_store_n(&agent->pairs_lock, 0, __ATOMIC_RELEASE);
     return stays;
@@ -268,11 +246,10 @@ bool slots_time(struct slot *s, uint64_t ticks)
  * waits no more. A thread that was only preempted for as long does not end it: the disk has room. */
 void slots_stalled(struct slot *s, uint64_t ticks)
 {
-    struct statfs fs;
     uintptr_t page = (uintptr_t)s->enc.p >> 12;
     if (__builtin_expect(page == s->page, 1)) return;
     s->page = page;
-    if (agent_ticks() - ticks > STALL_TICKS && is_nearly_full(&fs))
+    if (agent_ticks() - ticks > STALL_TICKS && reserve_is_nearly_full(agent->live_path, NULL))
         end_for_disk(s, "the disk was nearly full and held the program up: recording ended there");
 }
 

@@ -17,7 +17,7 @@
 #include "trace/recorder.h"
 #include "trace/wire.h"
 
-enum { BUSY_NS = 1000000, IDLE_NS = 20000000, STACK_BYTES = 256 << 10 };
+enum { BUSY_NS = 1000000, IDLE_NS = 20000000, STACK_BYTES = 256 << 10, PAGE_BYTES = 4096 };
 
 static pthread_t helper;
 /* HELPER_ENDED: until the next session begins. */
@@ -44,11 +44,22 @@ static void archive_chunk(const struct extent *x, uint64_t chunk_bytes)
     live_header(&session.live)->lost_events += pack_count(e, slots);
 }
 
+/* May the mapping be written to? Asked before each page where that may wait for the disk. */
+static bool may_write(void)
+{
+    live_leave_full_disk(&session.live);
+    return !live_is_broken(&session.live);
+}
+
 static void recycle_chunk(struct thread *t, struct extent *x, uint64_t bytes)
 {
+    char *end = (char *)x + bytes, *p = (char *)(x + 1);
     extent_retire(x); /* first: from here on it is in the archive only */
-    memset(x + 1, 0, bytes - sizeof *x);
-    ring_push(&t->free, (uint64_t)x);
+    for (char *next; p < end && may_write(); p = next) {
+        next = (char *)x + ((size_t)(p - (char *)x) / PAGE_BYTES + 1) * PAGE_BYTES;
+        memset(p, 0, (size_t)((next < end ? next : end) - p));
+    }
+    if (p >= end) ring_push(&t->free, (uint64_t)x);
 }
 
 /* A thread that ended: its name and number go into the archive before the slot is used again. */
@@ -73,7 +84,7 @@ static bool drain_thread(struct thread *t)
 {
     uint64_t word;
     bool any = false, ended = __atomic_load_n(&t->retired, __ATOMIC_ACQUIRE) == SLOT_ENDED;
-    while (!live_is_broken(&session.live) && ring_pop(&t->full, &word)) {
+    while (may_write() && ring_pop(&t->full, &word)) {
         struct extent *x = (struct extent *)word;
         uint64_t bytes =
             __atomic_load_n(&x->bytes, __ATOMIC_RELAXED); /* once: its page may go at any moment */
@@ -107,7 +118,7 @@ static void *drain_main(void *unused)
     prctl(PR_SET_NAME, "tare-drain", 0, 0, 0);
     long pause = BUSY_NS;
     while (!__atomic_load_n(&stopping, __ATOMIC_ACQUIRE)) {
-        session_pair();
+        if (may_write()) session_pair();
         if (drain_pass())
             pause = BUSY_NS;
         else

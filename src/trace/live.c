@@ -91,6 +91,7 @@ static void install(struct live *l, const struct live *fresh)
     l->room = fresh->room;
     __atomic_store_n(&l->mapped, fresh->mapped, __ATOMIC_RELAXED);
     l->backed = fresh->backed;
+    l->waits = fresh->waits;
     memcpy(l->path, fresh->path, sizeof l->path);
     l->pid = getpid();
     __atomic_store_n(&l->broken, false, __ATOMIC_RELEASE);
@@ -110,7 +111,7 @@ tare_status live_open(struct live *l, const char *path, uint64_t room, tare_erro
     if (fd >= 0) fd = process_fd(fd);
     if (fd < 0) return error_errno(err, "%s: cannot create the live trace", path);
     tare_status s;
-    reserve_in_place(fd);
+    fresh.waits = reserve_in_place(fd);
     if (!own_file_take(&fresh.file, fd) || reserve_disk(fd, 0, FIRST_BYTES) < 0) {
         s = error_errno(err, "%s: cannot reserve %d KiB of disk", path, FIRST_BYTES >> 10);
         goto fail;
@@ -193,16 +194,31 @@ struct extent *live_alloc(struct live *l, const char *base, enum extent_type typ
     return x;
 }
 
-void live_abandon(struct live *l, int remove_file)
+/* What the file has stays in it. On failure the file mapping stays, which is as safe. */
+static void put_memory_in_place(struct live *l)
 {
-    if (!l->base) return;
     lock_wait(&l->lock);
     l->open = false;
     lock_give(&l->lock);
-    if (remove_file) unlink(l->path);
     void *p = mmap(l->base, l->mapped, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    (void)p; /* on failure the file mapping stays, which is as safe */
+    (void)p;
+}
+
+/* btrfs lets a store into a page wait for room each time the page was written back, for a tenth of a second and more,
+ * so that a program would do little else: scopes became a hundred times slower. */
+void live_leave_full_disk(struct live *l)
+{
+    if (!l->waits || live_is_broken(l) || !reserve_is_nearly_full(l->path, NULL)) return;
+    lost();
+    put_memory_in_place(l);
+}
+
+void live_abandon(struct live *l, int remove_file)
+{
+    if (!l->base) return;
+    if (remove_file) unlink(l->path);
+    put_memory_in_place(l);
     own_file_close(&l->file);
     __atomic_store_n(&l->broken, false, __ATOMIC_RELEASE);
 }

@@ -2,7 +2,7 @@
  * live.h - the live file of one process: a shared mapping handed out in extents that are never given back.
  * Disk is reserved before memory is touched, so that a full disk is a refused extent and no SIGBUS. Where a file
  * system does not keep that promise, or somebody truncates the file, the page that is missing is replaced by memory
- * and recording ends: the program never notices. */
+ * and recording ends: the program never notices. It ends, too, before a store could wait for a full disk. */
 #ifndef TRACE_LIVE_H
 #define TRACE_LIVE_H
 
@@ -33,9 +33,10 @@ struct live {
     uint64_t mapped; /* atomic: bytes of it that are mapped by now; more follow in place */
     uint64_t backed; /* bytes of file reserved so far */
     uint32_t lock;
-    bool open;           /* extents may be had */
-    bool broken;         /* atomic: a page of the file was missing, nothing more is recorded */
-    pid_t pid;           /* whose mapping it is: a forked child has none */
+    bool open;   /* extents may be had */
+    bool broken; /* atomic: a page of the file is missing, or may be waited for: nothing more is recorded */
+    bool waits;  /* its file system lets a store wait for room */
+    pid_t pid;   /* whose mapping it is: a forked child has none */
     uint64_t refused_at; /* clock ticks of the last refusal, 0: none. Nobody tries again for LIVE_RETRY_NS */
     char path[4096];
 };
@@ -62,6 +63,9 @@ static inline bool live_is_broken(const struct live *l)
 
 /* Was an extent refused just now? Asking again would only cost system calls. */
 bool live_refuses(const struct live *l);
+
+/* By the helper, from time to time: a nearly full disk on which a store may wait is left to the program. */
+void live_leave_full_disk(struct live *l);
 
 /* Let go of file and disk, but keep the addresses valid: late writers hit private memory. */
 void live_abandon(struct live *l, int remove_file);

@@ -6,18 +6,33 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "trace/recorder.h"
 
+#define BCACHEFS 0xca451a4eu /* its magic, which has left linux/magic.h again */
+#define ROOM_LEFT (UINT64_C(256) << 20)
+
 /* btrfs and bcachefs write each page to a new place: what fallocate reserved does not help there, unless the file,
- * while it is empty, is told to stay where it is. Elsewhere the flag is refused, and not needed. */
-void reserve_in_place(int fd)
+ * while it is empty, is told to stay where it is. Elsewhere the flag is refused, and not needed. Who takes it is known
+ * by that, also below an overlay. */
+bool reserve_in_place(int fd)
 {
+    struct statfs fs;
     int flags = 0;
-    if (ioctl(fd, FS_IOC_GETFLAGS, &flags) < 0) return;
+    if (fstatfs(fd, &fs) == 0 && (uint32_t)fs.f_type == BCACHEFS) return true;
+    if (ioctl(fd, FS_IOC_GETFLAGS, &flags) < 0) return false;
     flags |= FS_NOCOW_FL;
-    (void)ioctl(fd, FS_IOC_SETFLAGS, &flags);
+    return ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0;
+}
+
+bool reserve_is_nearly_full(const char *path, uint64_t *blocks)
+{
+    struct statfs fs;
+    if (statfs(path, &fs) < 0) return false;
+    if (blocks) *blocks = fs.f_bavail;
+    return fs.f_bavail < fs.f_blocks / 32 && (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize < ROOM_LEFT;
 }
 
 /* fallocate where the file system has it; elsewhere write zeros, which reserves as well. */

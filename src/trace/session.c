@@ -252,7 +252,7 @@ tare_status start_session(const tare_options *opts, bool force_fallback, tare_er
         return s;
     }
     drain_forget(); /* the last session's */
-    if (session.options.mode & TARE_EVENTS) drain_start();
+    if (session.options.mode & TARE_EVENTS || session.live.waits) drain_start();
     __atomic_store_n(&fork_page->state, FORK_READY, __ATOMIC_RELEASE);
     watch_exit();
     if (live_is_broken(&session.live)) {

@@ -319,6 +319,7 @@ static bool process_ready(void)
         return false;
     }
     __atomic_store_n(&fork_page->state, FORK_READY, __ATOMIC_RELEASE);
+    if (session.live.waits) drain_start();
     return true;
 }
 

@@ -44,34 +44,51 @@ static void some_blocks(int n)
     }
 }
 
-static void *work(void *unused)
+/* The share of its life that this thread neither ran nor wanted to: neighbours on the processor do not matter. */
+static double share_blocked(uint64_t since)
 {
-    (void)unused;
+    unsigned long long ran = 0, queued = 0;
+    double life = (double)(now_ns() - since);
+    FILE *f = fopen("/proc/thread-self/schedstat", "r");
+    int n = f ? fscanf(f, "%llu %llu", &ran, &queued) : 0;
+    if (f) fclose(f);
+    return n == 2 ? 1 - (double)(ran + queued) / life : 0;
+}
+
+static void *work(void *blocked)
+{
+    uint64_t since = now_ns();
     while (!stop) {
         some_scopes(1000);
         some_blocks(10);
     }
+    *(double *)blocked = share_blocked(since);
     return NULL;
 }
 
-/* Four threads record while the disk that the trace is on fills up; then more for as long. */
+/* Four threads record while the disk that the trace is on fills up; then more for as long. They themselves wait for
+ * nothing: '#' and the share of its life that one of them was held up, the longest. */
 static int fill(const char *folder, int seconds)
 {
     static char block[1 << 16];
     char name[4096];
     pthread_t t[4];
+    double blocked[4], most = 0;
     uint64_t until = now_ns() + (uint64_t)seconds * 1000000000u;
     snprintf(name, sizeof name, "%s/filler", folder);
     memset(block, 'x', sizeof block);
-    for (int i = 0; i < 4; i++) pthread_create(&t[i], NULL, work, NULL);
+    for (int i = 0; i < 4; i++) pthread_create(&t[i], NULL, work, &blocked[i]);
     int fd = open(name, O_CREAT | O_WRONLY, 0600);
     while (now_ns() < until) {
         ssize_t n = write(fd, block, sizeof block);
         if (n <= 0) usleep(1000);
     }
     stop = 1;
-    for (int i = 0; i < 4; i++) pthread_join(t[i], NULL);
-    puts("ran to its end");
+    for (int i = 0; i < 4; i++) {
+        pthread_join(t[i], NULL);
+        if (blocked[i] > most) most = blocked[i];
+    }
+    printf("#blocked %.3f\nran to its end\n", most);
     return 7;
 }
 
