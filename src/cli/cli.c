@@ -545,7 +545,6 @@ int cli_top(struct cli *cli, int argc, char **argv)
         .tail = "'tare COMMAND -h' explains a command. Exit codes: 0 good, 1 a finding you asked\n"
                 "to be told about, 2 wrong usage or bad input, 3 could not measure.",
         .max_args = OPT_ANY,
-        .args = OPT_ARGS_WORDS,
         .words = command_words(),
         .stop_at_arg = true,
     };

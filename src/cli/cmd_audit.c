@@ -91,7 +91,6 @@ int cmd_audit(struct cli *cli, int argc, char **argv)
                 "tare audit verify                      note the head it prints elsewhere\n"
                 "tare audit verify --head 9f2c...       finds an end that was cut off since then, too",
         .max_args = 1,
-        .args = OPT_ARGS_WORDS,
         .words = words,
     };
     struct audit_command a = {.data = "tare-server", .limit = 100};

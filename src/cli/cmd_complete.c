@@ -59,11 +59,11 @@ static void offer_arguments(struct buf *out, const struct opt_usage *usage, uint
                             const char *typed)
 {
     if (before >= usage->max_args) return;
+    for (const struct opt_choice *c = before ? NULL : usage->words; c && c->name; c++)
+        complete_offer(out, typed, c->name, c->help);
+    if (usage->words && !before) return;
     if (usage->args == OPT_ARGS_FILES) buf_add_str(out, ":files\n");
     if (usage->args == OPT_ARGS_DIRS) buf_add_str(out, ":dirs\n");
-    if (usage->args != OPT_ARGS_WORDS) return;
-    for (const struct opt_choice *c = usage->words; c->name; c++)
-        complete_offer(out, typed, c->name, c->help);
 }
 
 /* Reads the words before the last as opt_read() does, but applies nothing: behind `--`, or behind the first argument of
@@ -144,6 +144,8 @@ int cmd_complete(struct cli *cli, int argc, char **argv)
         cli->command->run(cli, n - at, words + at);
     else if (at == n)
         cli_top(cli, n + 1, words - 1);
+    else if (is_python_word(words[at])) /* its options are known to Python alone */
+        buf_add_str(&found, ":files\n");
     cli->complete = NULL;
     int rc = cli_put(cli, &found);
     buf_release(&joined);

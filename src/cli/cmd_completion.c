@@ -82,7 +82,6 @@ int cmd_completion(struct cli *cli, int argc, char **argv)
                 "fish:                   tare completion fish > ~/.config/fish/completions/tare.fish",
         .min_args = 1,
         .max_args = 1,
-        .args = OPT_ARGS_WORDS,
         .words = shells,
     };
     int which = 0;

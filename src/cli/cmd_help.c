@@ -17,7 +17,6 @@ int cmd_help(struct cli *cli, int argc, char **argv)
         .synopsis = "tare help [options] [<command>]",
         .about = about,
         .max_args = 1,
-        .args = OPT_ARGS_WORDS,
         .words = command_words(),
     };
     int rc = cli_options(cli, &usage, NULL, &argc, &argv);

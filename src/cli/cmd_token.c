@@ -158,7 +158,6 @@ int cmd_token(struct cli *cli, int argc, char **argv)
                 "tare token new --scope ingest --project nlp    sees and keeps runs of nlp only\n"
                 "tare token revoke 3f1c9a0b77d2",
         .max_args = 2,
-        .args = OPT_ARGS_WORDS,
         .words = words,
     };
     struct token_command a = {.data = "tare-server"};

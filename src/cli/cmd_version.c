@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/output.h"
+#include "http/http_parse.h"
 #include "watch/webhook.h"
 
 #ifndef TARE_COMMIT
@@ -66,6 +67,7 @@ static void say_version(struct answer *a)
     say_fact(a, "zlib", zlibVersion());
     say_fact(a, "libcrypto", OpenSSL_version(OPENSSL_VERSION_STRING));
     say_fact(a, "sqlite", sqlite3_libversion());
+    say_fact(a, "llhttp", http_library());
     say_fact(a, "libcurl", *curl ? curl : NULL);
     answer_object_end(a);
 }

@@ -140,7 +140,7 @@ struct opt_kind {
 struct opt *opt_append(struct opt *to, const struct opt *rows);
 
 /* What stands around the options. */
-enum opt_args { OPT_ARGS_NONE, OPT_ARGS_FILES, OPT_ARGS_DIRS, OPT_ARGS_WORDS };
+enum opt_args { OPT_ARGS_NONE, OPT_ARGS_FILES, OPT_ARGS_DIRS };
 #define OPT_ANY UINT32_MAX
 
 struct opt_usage {
@@ -150,7 +150,7 @@ struct opt_usage {
     const char *tail;               /* printed as it is after the options: examples; may be NULL */
     uint32_t min_args, max_args;    /* how many arguments that are not options */
     enum opt_args args;             /* what they complete with */
-    const struct opt_choice *words; /* OPT_ARGS_WORDS: completes with these (not enforced) */
+    const struct opt_choice *words; /* the first completes with these, not enforced; may be NULL */
     bool stop_at_arg;               /* options end at the first argument (it begins another command line) */
     const struct opt_kind *kinds;   /* NULL: all options are for all */
 };

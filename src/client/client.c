@@ -112,7 +112,7 @@ tare_status client_open(struct client **out, const char *url, const struct clien
     *c = (struct client){.options = *o, .wire = WIRE_INIT};
     tare_status s = read_url(c, url, err);
     if (s == TARE_OK) s = read_token(c, o->token, err);
-    if (s == TARE_OK && !http_available())
+    if (s == TARE_OK && !http_library())
         s = error_set(err, TARE_UNSUPPORTED, "%s: this tare was built without llhttp (make deps, then make)",
                       c->url);
     if (s == TARE_OK && c->place.tls && !tls_available())

@@ -61,9 +61,12 @@ bool http_host_ok(const char *host)
 
 static_assert(sizeof(llhttp_t) <= sizeof(((struct http_parser *)0)->machine), "llhttp_t grew: widen machine");
 
-bool http_available(void)
+#define TEXT_(n) #n
+#define TEXT(n) TEXT_(n)
+
+const char *http_library(void)
 {
-    return true;
+    return TEXT(LLHTTP_VERSION_MAJOR) "." TEXT(LLHTTP_VERSION_MINOR) "." TEXT(LLHTTP_VERSION_PATCH);
 }
 
 static llhttp_t *machine_of(struct http_parser *p)
@@ -448,9 +451,9 @@ enum http_step http_parse_ended(struct http_parser *p)
 
 #else
 
-bool http_available(void)
+const char *http_library(void)
 {
-    return false;
+    return NULL;
 }
 
 void http_parser_init_replies(struct http_parser *p, http_body_fn *to_body, void *ctx)

@@ -88,7 +88,7 @@ enum http_step {
     PARSE_REFUSED /* p->status, p->why: answer and close; nothing more can be read */
 };
 
-bool http_available(void); /* false: built without llhttp */
+const char *http_library(void); /* the version of llhttp; NULL: built without it */
 void http_parser_init(struct http_parser *p, http_body_fn *to_body, void *ctx);
 void http_begin(struct http_parser *p, struct http_head *head);
 enum http_step http_parse(struct http_parser *p, const char *bytes, size_t n, size_t *used);

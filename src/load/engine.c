@@ -43,7 +43,7 @@ tare_status load_connections(unsigned wanted, unsigned *out, tare_error *err)
 
 static tare_status set_up(struct load_engine *e, tare_error *err)
 {
-    if (!http_available())
+    if (!http_library())
         return error_set(err, TARE_UNSUPPORTED,
                          "this tare was built without llhttp: no load by HTTP (make deps, then make)");
     tare_status s = load_address_read(&e->at, e->o.url, err);

@@ -332,7 +332,7 @@ tare_status server_open(struct server **out, const struct server_options *o, tar
 {
     struct buf store = BUF_INIT;
     tare_status status = server_store(o, true, &store, err);
-    if (status == TARE_OK && !http_available())
+    if (status == TARE_OK && !http_library())
         status = error_set(err, TARE_UNSUPPORTED,
                            "this tare was built without llhttp: no server (`make deps`, then `make`)");
     struct server *s = status == TARE_OK ? mem_new(1, sizeof *s) : NULL;

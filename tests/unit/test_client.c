@@ -424,6 +424,6 @@ int main(void)
         cmocka_unit_test(an_early_answer_is_heard), cmocka_unit_test(urls),
         cmocka_unit_test(nobody_is_there),     cmocka_unit_test(escapes),
     };
-    if (!http_available()) return 0;
+    if (!http_library()) return 0;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

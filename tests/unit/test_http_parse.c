@@ -213,6 +213,6 @@ int main(void)
         cmocka_unit_test(keep_alive_is_told), cmocka_unit_test(hosts),
     };
     const struct CMUnitTest without[] = {cmocka_unit_test(hosts)};
-    return http_available() ? cmocka_run_group_tests(with, NULL, NULL)
-                            : cmocka_run_group_tests(without, NULL, NULL);
+    return http_library() ? cmocka_run_group_tests(with, NULL, NULL)
+                          : cmocka_run_group_tests(without, NULL, NULL);
 }

@@ -360,6 +360,6 @@ int main(void)
         cmocka_unit_test(deadlines), cmocka_unit_test(idle_connections_end),
     };
     const struct CMUnitTest without[] = {cmocka_unit_test(addresses)};
-    return http_available() ? cmocka_run_group_tests(with, NULL, NULL)
-                            : cmocka_run_group_tests(without, NULL, NULL);
+    return http_library() ? cmocka_run_group_tests(with, NULL, NULL)
+                          : cmocka_run_group_tests(without, NULL, NULL);
 }

@@ -312,6 +312,6 @@ int main(void)
         cmocka_unit_test(every_route),
         cmocka_unit_test(nothing_is_left_over),
     };
-    if (!http_available()) return 0;
+    if (!http_library()) return 0;
     return cmocka_run_group_tests(tests, start, stop);
 }

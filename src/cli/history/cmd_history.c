@@ -156,6 +156,13 @@ static const struct word {
     {"import", "<file or folder>...", 1, -1, IMPORT, history_import},
     {"export", "<folder>, or --jsonl <file>", 0, 1, EXPORT, history_export},
 };
+static const struct opt_choice offered[] = {
+    {"list", 0, "what is kept, newest first"},      {"show", 0, "one run, as tare report does"},
+    {"tag", 0, "give a run a name"},                {"untag", 0, "take it off"},
+    {"baseline", 0, "what later runs compare with"}, {"prune", 0, "let old runs go"},
+    {"import", 0, "take documents over"},           {"export", 0, "write the documents"},
+    {NULL, 0, NULL},
+};
 enum { N_WORDS = sizeof words / sizeof *words };
 #define ALL_WORDS "list, show, tag, untag, baseline, prune, import or export"
 
@@ -188,6 +195,7 @@ static const struct opt_usage usage = {
             "tare history prune --keep 200 --older-than 90d --dry-run",
     .max_args = OPT_ANY,
     .args = OPT_ARGS_FILES,
+    .words = offered,
     .kinds = kinds,
 };
 

@@ -284,7 +284,6 @@ int cmd_synth(struct cli *cli, int argc, char **argv)
                 "tare synth mlp --sizes 784,512,10 -o mlp.onnx",
         .min_args = 0,
         .max_args = 1,
-        .args = OPT_ARGS_WORDS,
         .words = arch_words(),
     };
     const struct opt rows[] = {
