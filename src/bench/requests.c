@@ -260,6 +260,59 @@ static void put_client(struct run_http *h, const struct load_result *r, const st
     h->limited = known_bool(h->client_busy.v > HTTP_CLIENT_BUSY || c->faults[LOAD_SOCKETS] > 0);
 }
 
+/* ---- over time ---- */
+
+enum { MOMENTS_MOST = 60, MOMENT_REQUESTS = 20 };
+
+/* The lower median of those due in one stretch; NAN: it falls on one without an answer. Sorts x. */
+static double median_of(double *x, size_t n, size_t due)
+{
+    size_t middle = (due - 1) / 2;
+    if (middle >= n) return NAN;
+    stats_sort(x, n);
+    return x[middle];
+}
+
+/* Of `n` requests in a row; x: room for as many. */
+static struct run_moment moment_of(const struct load_outcome *o, size_t n, uint64_t start_ns, double *x)
+{
+    struct run_moment m = {.start_ns = known_u64(start_ns), .due = known_u64(n)};
+    size_t answered = 0;
+    double most = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!load_is_answered(&o[i])) continue;
+        x[answered++] = (double)took(&o[i]);
+        most = fmax(most, x[answered - 1]);
+    }
+    m.failed = known_u64(n - answered);
+    if (answered) m.max_ns = known_u64((uint64_t)most);
+    double median = n ? median_of(x, answered, n) : NAN;
+    if (isfinite(median)) m.p50_ns = known_u64((uint64_t)median);
+    return m;
+}
+
+/* As many stretches as have some requests each. Outcomes stand in the order in which they were due. */
+static tare_status put_over_time(struct run *run, struct run_case *c, const struct load_result *r,
+                                 tare_error *err)
+{
+    size_t all = r->outcomes.n, at = 0;
+    uint64_t window = r->closed_ns - r->began_ns, stretches = all / MOMENT_REQUESTS;
+    double *x = mem_new(all ? all : 1, sizeof *x);
+    tare_status s = x ? TARE_OK : TARE_NOMEM;
+    if (stretches > MOMENTS_MOST) stretches = MOMENTS_MOST;
+    if (stretches < 1) stretches = 1;
+    for (uint64_t k = 0; s == TARE_OK && k < stretches; k++) {
+        uint64_t end = k + 1 < stretches ? r->began_ns + window / stretches * (k + 1) : UINT64_MAX;
+        size_t from = at;
+        while (at < all && r->outcomes.items[at].planned < end) at++;
+        struct run_moment *m = RUN_LIST_ADD(&run->arena, &c->http.over_time);
+        s = m ? TARE_OK : TARE_NOMEM;
+        if (m) *m = moment_of(&r->outcomes.items[from], at - from, window / stretches * k, x);
+    }
+    mem_free(x);
+    return s == TARE_OK ? s : error_nomem(err, "%zu requests over time", all);
+}
+
 tare_status record_http(struct bench *b, struct run_case *c, const struct case_work *w, tare_error *err)
 {
     const struct load_result *r = &w->requests;
@@ -285,6 +338,7 @@ tare_status record_http(struct bench *b, struct run_case *c, const struct case_w
     tare_status status = TARE_OK;
     for (size_t i = 0; status == TARE_OK && i < sizeof parts / sizeof *parts; i++)
         status = put_part(b->run, c, r, &parts[i], err);
+    if (status == TARE_OK) status = put_over_time(b->run, c, r, err);
     if (status < 0 || !b->plan->streams.pool) return status;
     const struct streamed streamed = {b->run,
                                       c,

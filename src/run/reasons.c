@@ -92,6 +92,8 @@ static const struct reason of_cases[] = {
     {"http.client_ns", {"none was sent"}},
     {"http.faults", {"none failed"}},
     {"http.statuses", {"none was answered"}},
+    {"http.over_time", {"nothing was due"}},
+    {"http.server", {"its processes were not named (--pid)"}},
     {"self", {NULL, once, nothing, untold}},
 };
 

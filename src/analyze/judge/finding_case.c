@@ -184,9 +184,18 @@ static bool offered_of(const struct run *run, const struct run_case *c, struct o
     return true;
 }
 
+/* A search for the highest rate goes beyond it: what broke there is its result, and no news. */
+static bool is_beyond_search(const struct run *run, const struct run_case *c)
+{
+    const struct run_rate_search *r = &run->rate_search;
+    double rate;
+    return r->known && param_number(c, "rate", &rate) && !(r->passed.known && rate <= r->passed.v);
+}
+
 void find_overloaded(struct judging *j, const struct run_case *c)
 {
     struct offered o;
+    if (is_beyond_search(j->run, c)) return;
     if (!run_is_open_loop(j->run) || !offered_of(j->run, c, &o) || !o.overloaded) return;
     struct run_finding *f =
         finding_start(j, c, "%s runs/s were offered, %s were done: the rest still waited at the end",
@@ -198,7 +207,7 @@ void find_failed(struct judging *j, const struct run_case *c)
 {
     const struct run_open_loop *o = &c->open_loop;
     struct run_finding *f = NULL;
-    if (!c->failure) return;
+    if (!c->failure || is_beyond_search(j->run, c)) return;
     double failed = OR_NAN(c->failed_runs), all = failed + OR_NAN(c->samples);
     if (o->due.known) all = (double)o->due.v;
     struct interval share = {NAN, NAN, NAN};
@@ -215,7 +224,29 @@ void find_failed(struct judging *j, const struct run_case *c)
     finding_text(j, f, "failure", c->failure);
 }
 
-/* ---- services: was this client what was measured? ---- */
+/* ---- services: the highest rate; was this client what was measured? ---- */
+
+void find_rate_found(struct judging *j)
+{
+    const struct run_rate_search *r = &j->run->rate_search;
+    struct run_finding *f;
+    if (!r->known) return;
+    if (r->passed.known && r->failed.known)
+        f = finding_start(j, NULL, "%.160s: kept at %s requests/s, not at %s", r->slo,
+                          show_number(r->passed.v).s, show_number(r->failed.v).s);
+    else if (r->passed.known)
+        f = finding_start(j, NULL, "%.160s: kept at %s requests/s, from where on not is unknown: %.160s",
+                          r->slo, show_number(r->passed.v).s, r->why ? r->why : "");
+    else
+        f = finding_start(j, NULL, "%.160s: no rate was shown to keep it: %.160s", r->slo,
+                          r->why ? r->why : "");
+    finding_numbers(j, f, {"passed_per_s", OR_NAN(r->passed)}, {"failed_per_s", OR_NAN(r->failed)},
+                    {"windows", (double)r->probes.n});
+    if (!f) return;
+    f->severity = r->passed.known && r->failed.known ? "info" : "warn";
+    f->action = r->passed.known ? "`tare plan` makes replicas of it, for another rate"
+                                : "ask for less, or measure longer (--budget)";
+}
 
 void find_client_limited(struct judging *j, const struct run_case *c)
 {
@@ -238,7 +269,7 @@ void find_client_late(struct judging *j, const struct run_case *c)
 {
     const struct run_http *h = &c->http;
     double late = OR_NAN(h->late), sent = OR_NAN(h->sent);
-    if (!c->open_loop.known || !(late > sent / 20)) return;
+    if (!c->open_loop.known || !(late > sent / 20) || is_beyond_search(j->run, c)) return;
     struct run_finding *f =
         finding_start(j, c, "%s of %s were sent over 1 ms late: this client got no processor",
                       show_number(late).s, show_count(sent, "request").s);

@@ -37,6 +37,9 @@ tare_status target_check_unit(const struct target *t, const char *case_unit, tar
 tare_status target_judge(const struct target *t, const struct run_case *c, struct run_target *out,
                          tare_error *err);
 
+/* By the numbers as they are, however few: what a search goes by until it is sure. Unknown ones keep nothing. */
+bool target_seems_kept(const struct target *t, const struct run_case *c);
+
 /* `latency.p95>5%`: this metric fails a comparison when it is surely worse by more than 5 %. Without a share
  * ("latency.p95") more than the minimum effect. Named ones alone then fail a comparison. */
 struct compare_limit {

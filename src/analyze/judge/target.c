@@ -389,6 +389,17 @@ tare_status target_judge(const struct target *t, const struct run_case *c, struc
     return judge_case(t, c, out, &far, err);
 }
 
+bool target_seems_kept(const struct target *t, const struct run_case *c)
+{
+    const struct measure *m = measure_find(t->metric);
+    struct run_estimate e;
+    if (m && m->quantile > 0 && c->samples_raw.known) {
+        struct counted k = count_times(t, c);
+        return k.breaking <= share_allowed(t, m->quantile) * k.n;
+    }
+    return m && measure_of(c, m, &e) && meets(t, e.value);
+}
+
 /* ---- all of them ---- */
 
 /* Why it is as it is, where the numbers alone do not say it: the percentile falls on runs without a time, or there are

@@ -6,12 +6,14 @@
  *     what to measure   -> struct bench_subjects  bench_plan.c
  *     measured, judged, answered                  cmd_bench.c
  * One file each for what only some benches have: bench_check.c (accuracy), bench_layers.c (layers), bench_repeat.c
- * (several launches), bench_anchor.c (against a frozen build), bench_http.c (services). */
+ * (several launches), bench_anchor.c (against a frozen build), bench_http.c (services), bench_llm.c (language models),
+ * bench_find.c (the highest rate of a service). */
 #ifndef CLI_BENCH_ARGS_H
 #define CLI_BENCH_ARGS_H
 
 #include "analyze/judge/accuracy.h"
 #include "analyze/judge/judge.h"
+#include "analyze/judge/rate_search.h"
 #include "bench/bench.h"
 #include "cli/case_grid.h"
 #include "cli/cli.h"
@@ -27,7 +29,7 @@ struct http_args {
     const char *body, *method, *text; /* text: that a good answer has; NULL: not said */
     struct opt_list headers;
     uint64_t connections, status; /* 0: not said */
-    bool fresh;
+    bool fresh, find_rate;
 };
 
 struct llm_args {
@@ -129,6 +131,7 @@ struct bench_planned {
     int64_t preset_batch;   /* of the scenario, where the user does not say one; 0: none */
     struct grid grid;
     VEC(struct target) targets;
+    struct rate_limits limits; /* of --find-rate; n 0: the rates are given */
     struct bench_expected expected;
 };
 
@@ -165,6 +168,13 @@ tare_status bench_service_open(const struct bench_planned *p, struct subject **o
 /* One for each rate or concurrency. Release them whatever the result. */
 tare_status bench_service_cases(const struct bench_planned *p, struct subject *subject,
                                 struct grid_cases *out, tare_error *err);
+
+/* --find-rate: reads --slo; what it says of each request goes to `each`. 0, or the exit code after the user was
+ * told. */
+int bench_find_limits(struct cli *cli, const struct bench_args *a, struct rate_limits *out, struct slo *each);
+/* The search: its windows become cases of the run, its result run->rate_search. */
+tare_status bench_find_rate(struct cli *cli, const struct bench_planned *p, struct subject *subject,
+                            struct run *run);
 
 /* ---- what only some have ---- */
 

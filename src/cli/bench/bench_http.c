@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * bench_http.c - what `tare bench http://..` has of its own: its options, the opened service, a case for each rate or
  * concurrency. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,10 @@ struct opt *bench_http_rows(struct bench_args *a, struct opt *to)
                  .only_for = KIND_SERVICE, .flags = OPT_NO_DEFAULT),
         OPT_STRING(0, "expect-body", &h->text, "<text>", "what must stand in the body of a good answer",
                  .only_for = KIND_SERVICE),
+        OPT_FLAG(0, "find-rate", &h->find_rate,
+                 "search the highest rate that keeps --slo; --budget is of a window that confirms it, --rate where to "
+                 "begin",
+                 .only_for = KIND_SERVICE, .needs = "slo", .not_with = "concurrency repeat target max-runs"),
         OPT_END,
     };
     return opt_append(to, rows);
@@ -78,6 +83,8 @@ static int read_loads(struct cli *cli, const struct bench_args *a, struct bench_
         if (out->concurrency.values.items[i] > CONCURRENCY_MOST)
             return cli_usage_error(cli, "--concurrency %s: at most %d", a->concurrencies,
                                    (int)CONCURRENCY_MOST);
+    if (a->http.find_rate && out->rates.n > 1)
+        return cli_usage_error(cli, "--rate %s: --find-rate begins at one rate", a->rate);
     if (out->rates.n && strcmp(a->concurrencies, "1") != 0)
         return cli_usage_error(
             cli, "--rate sends when it is time, --concurrency when an answer has come: one of them; %s",
@@ -139,6 +146,15 @@ void bench_service_release(struct bench_service *s)
     bench_asked_release(&s->asked);
 }
 
+/* A request that takes ten times its limit has missed it: what is overloaded need not be waited for any longer. */
+static uint64_t patience_ns(const struct bench_planned *p)
+{
+    double most = 0;
+    if (p->args->call.timeout.ns || p->args->llm.on) return (uint64_t)p->args->call.timeout.ns;
+    for (size_t i = 0; i < p->limits.n; i++) most = fmax(most, 10 * p->limits.of[i].value);
+    return p->limits.n ? (uint64_t)fmax(most, 2e9) : 0;
+}
+
 tare_status bench_service_open(const struct bench_planned *p, struct subject **out, tare_error *err)
 {
     const struct bench_args *a = p->args;
@@ -151,7 +167,7 @@ tare_status bench_service_open(const struct bench_planned *p, struct subject **o
                              .reader = p->service.asked.reader.name ? &p->service.asked.reader : NULL,
                              .expect_body = h->text && h->text[0] ? h->text : NULL,
                              .expect_status = (unsigned)h->status,
-                             .timeout_ns = (uint64_t)a->call.timeout.ns,
+                             .timeout_ns = patience_ns(p),
                              .connections = (unsigned)h->connections,
                              .fresh = h->fresh,
                              .interrupted = p->plan.interrupted};

@@ -29,8 +29,9 @@ struct opt *bench_llm_rows(struct bench_args *a, struct opt *to)
                  .only_for = KIND_SERVICE, .needs = "output-tokens"),
         OPT_FLAG(0, "whole", &m->whole, "answers as a whole, not streamed", .only_for = KIND_SERVICE, .needs = "llm"),
         OPT_STRING(0, "slo", &m->slo, "<limits>",
-                 "what a good request keeps: ttft<=500ms,tpot<=50ms; also latency, ttft_answer, gap_max",
-                 .only_for = KIND_SERVICE, .needs = "llm"),
+                 "what a good request keeps: ttft<=500ms,tpot<=50ms; also latency, ttft_answer, gap_max; with "
+                 "--find-rate also of all: p99<=200ms,ttft.p95<=1s,goodput>=95%",
+                 .only_for = KIND_SERVICE, .needs = "llm find-rate"),
         OPT_FLAG(0, "kserve", &m->kserve, "the service speaks KServe v2; --inputs are tensors, sent as JSON",
                  .only_for = KIND_SERVICE, .needs = "inputs", .not_with = "body"),
         OPT_FLAG(0, "binary", &m->binary, "tensors as bytes behind the JSON", .only_for = KIND_SERVICE,
@@ -53,7 +54,7 @@ int bench_asked_plan(struct cli *cli, const struct bench_args *a, struct bench_a
                                   .cold = m->cold,
                                   .whole = m->whole,
                                   .seed = a->seed};
-    if (m->slo && slo_parse(&out->slo, m->slo, &cli->error) < 0)
+    if (m->slo && !a->http.find_rate && slo_parse(&out->slo, m->slo, &cli->error) < 0)
         return cli_usage_error(cli, "%s", cli->error.text);
     if (m->on && llm_ask_open(&out->ask, &o, a->url, &cli->error) < 0)
         return cli_usage_error(cli, "%s", cli->error.text);

@@ -187,6 +187,7 @@ int bench_make_plan(struct cli *cli, const struct bench_args *a, bool built_in, 
     if (!rc) rc = read_warmup(cli, a, &out->plan);
     if (!rc) rc = apply_scenario(cli, a, out);
     if (!rc) rc = plan_grid(cli, a, built_in, out);
+    if (!rc && a->http.find_rate) rc = bench_find_limits(cli, a, &out->limits, &out->service.asked.slo);
     if (!rc && a->kind == KIND_SERVICE) rc = bench_service_plan(cli, a, &out->service);
     if (!rc && a->llm.on)
         out->plan.streams = (struct bench_streams){&out->service.asked.pool, &out->service.asked.slo};

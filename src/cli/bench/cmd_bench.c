@@ -94,7 +94,11 @@ static int measure_subjects(struct cli *cli, const struct bench_planned *p,
     int rc = s == TARE_OK ? 0 : cli_fail(cli);
     if (!rc && a->baseline.n) /* better known now than after minutes of measuring */
         rc = compare_runs_check(cli, &a->baseline, &a->history, m->run.subject.name);
-    if (!rc && measure_all(cli, p, &cases, m) != TARE_OK) rc = cli_fail(cli);
+    if (!rc && a->http.find_rate)
+        s = bench_find_rate(cli, p, subjects->opened.items[0], &m->run);
+    else if (!rc)
+        s = measure_all(cli, p, &cases, m);
+    if (!rc && s != TARE_OK) rc = cli_fail(cli);
     grid_cases_release(&cases);
     return rc;
 }
@@ -131,7 +135,7 @@ static tare_status judge_run(struct cli *cli, const struct bench_planned *p, str
     struct objective o = {objective_names[a->objective], (uint64_t)a->latency_limit.ns};
     tare_status s = a->anchor ? bench_anchor(cli, p, m->model, &m->run) : TARE_OK;
     if (s == TARE_OK) s = findings_add(&m->run, &cli->error);
-    if (s == TARE_OK) s = recommend(&m->run, &o, &cli->error);
+    if (s == TARE_OK && !a->http.find_rate) s = recommend(&m->run, &o, &cli->error);
     if (s == TARE_OK && p->targets.n)
         s = targets_judge(&m->run, p->targets.items, p->targets.n, false, &cli->error);
     return s;
@@ -151,6 +155,14 @@ static bool has_open_target(const struct run *run)
     return false;
 }
 
+/* Of --find-rate. None that was tried keeps the limits: a finding. Else an end that is not known was not measured. */
+static int found_code(const struct run_rate_search *r)
+{
+    if (r->passed.known && r->failed.known) return CLI_GOOD;
+    bool none = !r->passed.known && (r->failed.known || !r->probes.n); /* not even a request alone */
+    return none && !r->limited.v ? CLI_FINDING : CLI_FAILED;
+}
+
 /* Outputs that are not numbers make it 3: such a run measured something else than the model's work. A case that failed
  * beside others that did not makes it 1. */
 static int exit_code(struct cli *cli, const struct bench_args *a, const struct measured *m)
@@ -164,6 +176,7 @@ static int exit_code(struct cli *cli, const struct bench_args *a, const struct m
         return CLI_FAILED;
     }
     if (m->checked) return m->checked;
+    if (a->http.find_rate) return found_code(&m->run.rate_search);
     if (targets_missed(&m->run) || has_finding(&m->run, "runs.failed")) return CLI_FINDING;
     return a->strict && has_open_target(&m->run) ? CLI_FAILED : CLI_GOOD;
 }

@@ -45,9 +45,31 @@ static void write_case(struct buf *b, const struct run_case *c)
     buf_add_char(b, '\n');
 }
 
+/* The highest rate, before its windows. */
+static void write_search(struct stream *s, const struct run_rate_search *r)
+{
+    struct buf *b = &s->out;
+    text_heading(s, "highest rate");
+    buf_add_str(b, "  ");
+    text_name(b, r->slo, 2 * NAME_MOST);
+    if (r->passed.known)
+        buf_printf(b, ": kept at %s requests/s", show_number(r->passed.v).s);
+    else
+        buf_add_str(b, ": no rate was shown to keep it");
+    if (r->failed.known) buf_printf(b, ", not at %s", show_number(r->failed.v).s);
+    buf_printf(b, " (%s", show_count((double)r->probes.n, "window").s);
+    if (r->seconds.known) buf_printf(b, ", %s", show_time(r->seconds.v * 1e9).s);
+    buf_add_str(b, ")\n");
+    if (!r->why) return;
+    buf_add_str(b, "  ");
+    text_name(b, r->why, 4 * NAME_MOST);
+    buf_add_char(b, '\n');
+}
+
 void run_http_text(struct stream *s, const struct run *run)
 {
     bool any = false;
+    if (run->rate_search.known) write_search(s, &run->rate_search);
     for (size_t i = 0; i < run->cases.n; i++) {
         if (!run->cases.at[i]->http.known) continue;
         if (!any) text_heading(s, "requests");

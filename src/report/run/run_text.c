@@ -235,7 +235,7 @@ static void write_measured(struct stream *s, const struct run *run)
     run_http_text(s, run);
     write_layers(s, run);
     run_findings_text(s, run);
-    write_recommended(s, run);
+    if (!run->rate_search.known) write_recommended(s, run); /* it is of rates, not of configurations */
     write_targets(s, run);
     write_foot(s, run);
     line(s, "fixed", run_fixed_text, run);

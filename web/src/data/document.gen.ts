@@ -1192,6 +1192,68 @@ export const STREAM: Shape = {
   not_streamed: "number",
 };
 
+/** A stretch of the window: what became of the requests that were due in it. */
+export interface Moment {
+  /** When it began, from the beginning of the window, ns. */
+  start_ns?: number | null;
+  /** Requests that were due in it. */
+  due?: number | null;
+  /** Of these, without a good answer. */
+  failed?: number | null;
+  /** Median latency of those that were due, unanswered ones being slower than all; null: it falls on one, ns. */
+  p50_ns?: number | null;
+  /** Longest latency of an answered one, ns. */
+  max_ns?: number | null;
+}
+
+export const MOMENT: Shape = {
+  start_ns: "number",
+  due: "number",
+  failed: "number",
+  p50_ns: "number",
+  max_ns: "number",
+};
+
+/** The service's processes in the same seconds (--pid). */
+export interface Server {
+  /** Of the first of them. */
+  pid?: number | null;
+  /** What the kernel calls it. */
+  name?: string | null;
+  /** Processes of it at the end of the window, itself included. */
+  processes?: number | null;
+  /** Threads of these. */
+  threads?: number | null;
+  /** Processors kept busy by all of them over the window: 1 is one fully busy. */
+  busy?: number | null;
+  /** Name of the thread that was busy most. */
+  thread?: string | null;
+  /** Share of the window in which that thread ran on a processor. */
+  thread_busy?: number | null;
+  /** Threads that were ready but had no processor, mean over the window. */
+  waited?: number | null;
+  /** Processors that the first process may use. */
+  usable?: number | null;
+  /** Memory of all of them at the end of the window, B. */
+  rss?: number | null;
+  /** Requests under way, mean over the window: answered per second times their time from sending. */
+  in_flight?: number | null;
+}
+
+export const SERVER: Shape = {
+  pid: "number",
+  name: "text",
+  processes: "number",
+  threads: "number",
+  busy: "number",
+  thread: "text",
+  thread_busy: "number",
+  waited: "number",
+  usable: "number",
+  rss: "number",
+  in_flight: "number",
+};
+
 /** Requests to a service and what became of them: due = answered + failed + open. */
 export interface Http {
   /** Requests that were due in the window. */
@@ -1240,6 +1302,10 @@ export interface Http {
   client_busy?: number | null;
   /** This client was at its limit: the numbers are its own, not the service's. */
   limited?: boolean | null;
+  /** The window in equal stretches. */
+  over_time?: Moment[] | null;
+  /** The service's processes meanwhile. */
+  server?: Server | null;
 }
 
 export const HTTP: Shape = {
@@ -1266,6 +1332,8 @@ export const HTTP: Shape = {
   client_ns: "number",
   client_busy: "number",
   limited: "flag",
+  over_time: [MOMENT],
+  server: SERVER,
 };
 
 /** The instrument's own cost. */
@@ -1433,6 +1501,59 @@ export const FINDING: Shape = {
   disproof: "text",
 };
 
+/** One rate that was tried. */
+export interface RateProbe {
+  /** Requests per second, 1/s. */
+  rate: number;
+  /** double, halve, or confirm. */
+  stage: string;
+  /** Were the limits kept? inconclusive: the window was too short to be sure. */
+  verdict: string;
+  /** By the numbers as they are, however uncertain; what the search went by. */
+  seems_kept?: boolean | null;
+  /** Requests that were due. */
+  due?: number | null;
+  /** How long, s. */
+  window_s?: number | null;
+}
+
+export const RATE_PROBE: Shape = {
+  rate: "number",
+  stage: "text",
+  verdict: "text",
+  seems_kept: "flag",
+  due: "number",
+  window_s: "number",
+};
+
+/** The highest rate that keeps the limits: tare bench --find-rate. */
+export interface RateSearch {
+  /** The limits: latency.p99<=200ms. */
+  slo?: string | null;
+  /** The highest rate that surely kept them, with no lower one that surely did not, 1/s. */
+  passed?: number | null;
+  /** The lowest rate above it that surely did not, 1/s. */
+  failed?: number | null;
+  /** It ended because this client was at its limit. */
+  limited?: boolean | null;
+  /** Why one of these rates is not known. */
+  why?: string | null;
+  /** How long the search took, s. */
+  seconds?: number | null;
+  /** In the order in which they were tried. */
+  probes?: RateProbe[] | null;
+}
+
+export const RATE_SEARCH: Shape = {
+  slo: "text",
+  passed: "number",
+  failed: "number",
+  limited: "flag",
+  why: "text",
+  seconds: "number",
+  probes: [RATE_PROBE],
+};
+
 /** The recommended case against another, measured in turns. */
 export interface Proof {
   /** Name of the other case. */
@@ -1561,6 +1682,8 @@ export interface RunDocument {
   cases?: Case[] | null;
   /** What is wrong or worth knowing. */
   findings?: Finding[] | null;
+  /** The highest rate of a service that keeps the limits. */
+  rate_search?: RateSearch | null;
   /** What to use. */
   recommendation?: Recommendation | null;
   /** The user's limits. */
@@ -1580,6 +1703,7 @@ export const RUN: Shape = {
   trace: "text",
   cases: [CASE],
   findings: [FINDING],
+  rate_search: RATE_SEARCH,
   recommendation: RECOMMENDATION,
   targets: [TARGET],
 };

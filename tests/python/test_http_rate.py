@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""`tare bench http://.. --find-rate` against services whose highest rate is known: by a formula (M/M/4), or because nothing keeps the limit,
+or everything. A busy machine makes the server slower than its formula: then only what would contradict the truth is a failure."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import time
+
+import jsonschema
+import pytest
+
+
+@pytest.fixture
+def server(root):
+    done = subprocess.run(["make", "-s", "--no-print-directory", "build/tests/ref-server"], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with subprocess.Popen([root / "build/tests/ref-server", "--seconds", "300"], stdout=subprocess.PIPE, text=True) as child:
+        yield child, f"http://127.0.0.1:{child.stdout.readline().split()[1]}"
+        child.kill()
+
+
+@pytest.fixture
+def find(tare, root, server):
+    def call(target, slo, *options, status=(0, 1, 3)):
+        done = tare("bench", server[1] + target, "--find-rate", "--slo", slo, "--json", "--no-save", *options, status=status)
+        document = json.loads(done.stdout)
+        jsonschema.Draft202012Validator(json.loads((root / "docs/schema/run-1.json").read_text())).validate(document)
+        return document, done.returncode
+
+    return call
+
+
+def mm4_rate(service_s, limit_s, quantile):
+    """The rate at which this share of requests leaves an M/M/4 within the limit (Erlang C)."""
+    mu, c, low, high = 1 / service_s, 4, 1e-3, 4 / service_s
+    for _ in range(60):
+        rate = (low + high) / 2
+        a = rate / mu
+        top = a**c / math.factorial(c) / (1 - a / c)
+        waits = top / (sum(a**k / math.factorial(k) for k in range(c)) + top)
+        free = c * mu - rate
+        over = math.exp(-mu * limit_s) * (1 - waits) + waits * (free * math.exp(-mu * limit_s) - mu * math.exp(-free * limit_s)) / (free - mu)
+        low, high = (rate, high) if over <= 1 - quantile else (low, rate)
+    return low
+
+
+def test_a_queue_is_found_where_the_formula_has_it(find):
+    document, status = find("/queue?ms=5&servers=4", "p95<=60ms", "--budget", "3s")
+    found, truth = document["rate_search"], mm4_rate(0.005, 0.06, 0.95)
+    assert 700 < truth < 800
+    assert found["slo"] == "latency.p95<=60 ms"
+    assert {p["rate"] for p in found["probes"]} == {c["params"]["rate"] for c in document["cases"]}
+    if found["passed"] is not None:  # never surely above the truth
+        assert found["passed"] <= truth * 1.1
+    if found["passed"] is not None and found["failed"] is not None:
+        assert found["passed"] < found["failed"] and status == 0
+        assert {"rate.found"} <= {f["id"] for f in document["findings"]}
+        assert not {"runs.failed", "load.overloaded"} & {f["id"] for f in document["findings"]}
+    else:
+        assert found["why"] and status in (1, 3)
+    assert any(p["seems_kept"] for p in found["probes"]) and not all(p["seems_kept"] for p in found["probes"])
+
+
+def test_what_no_rate_keeps_is_a_finding(find):
+    document, status = find("/fixed?ms=30", "p50<=5ms", "--rate", "0.5/s", "--budget", "200ms")
+    found = document["rate_search"]
+    assert found["passed"] is None and status in (1, 3) and found["why"]
+    assert document["recommendation"] is None
+
+
+def test_limits_of_each_token_stream(find):
+    """Two answers at a time, 60 ms each: 33/s at most; more than that waits, and misses the first token's limit."""
+    document, _ = find("/v1/chat/completions?tokens=5&first=40&gap=5&slots=2", "ttft<=200ms,goodput>=90%", "--llm", "--model", "m", "--rate", "8/s", "--budget", "2s")
+    found = document["rate_search"]
+    assert found["slo"] == "ttft<=200ms,goodput>=90 %"
+    if found["passed"] is not None:
+        assert found["passed"] <= 37
+    assert all(c["stream"]["goodput"]["slo"] == "ttft<=200ms" for c in document["cases"] if c["samples"])
+
+
+def test_a_server_that_dies_is_told(find, server):
+    child, _ = server
+    pid = os.fork()
+    if not pid:
+        time.sleep(2)
+        os.kill(child.pid, signal.SIGKILL)
+        os._exit(0)
+    document, status = find("/fixed?ms=1", "p99<=20ms", "--rate", "20/s", "--budget", "3s")
+    os.waitpid(pid, 0)
+    assert status == 3 and "stopped answering" in document["rate_search"]["why"]
+
+
+def test_the_window_over_time_adds_up(tare, server):
+    done = tare("bench", server[1] + "/errors?share=0.2", "--rate", "200/s", "--budget", "1s", "--json", "--no-save", status=(0, 1, 3))
+    case = json.loads(done.stdout)["cases"][0]
+    moments = case["http"]["over_time"]
+    assert 5 <= len(moments) <= 60
+    assert sum(m["due"] for m in moments) == case["http"]["due"]
+    assert sum(m["failed"] for m in moments) == case["http"]["failed"] + case["http"]["open"] > 0
+    assert [m["start_ns"] for m in moments] == sorted(m["start_ns"] for m in moments)
+
+
+@pytest.mark.parametrize("options, says", [
+    (["--find-rate"], "--slo"),
+    (["--find-rate", "--slo", "latency<=20ms"], "of how many requests"),
+    (["--find-rate", "--slo", "ttft.p95<=20ms"], "--llm"),
+    (["--find-rate", "--slo", "p99<=20"], "unit"),
+    (["--find-rate", "--slo", "p99>=20ms"], "--slo"),
+    (["--find-rate", "--slo", "goodput>=95%"], "of which limits"),
+    (["--find-rate", "--slo", "throughput>=5/s"], "--slo"),
+    (["--find-rate", "--slo", "p99<=20ms,"], "--slo"),
+    (["--find-rate", "--slo", "p99<=20ms", "--concurrency", "4"], "--concurrency"),
+    (["--find-rate", "--slo", "p99<=20ms", "--rate", "5,6/s"], "begins at one rate"),
+    (["--find-rate", "--slo", "p99<=20ms", "--target", "p99<=20ms"], "--target"),
+    (["--slo", "latency<=20ms"], "--llm"),
+])
+def test_bad_limits_are_refused_before_anything_is_sent(tare, options, says):
+    assert says in tare("bench", "http://127.0.0.1:1/", *options, status=2).stderr
