@@ -38,7 +38,8 @@ test("a change has its sign, a time its zone", () => {
   assert.equal(plain(change(0.88)), "\u221212 %");
   assert.equal(plain(change(935.5)), "936x");
   assert.equal(plain(change(1070)), "1,070x");
-  assert.equal(plain(change(0.00107)), "0.00107x");
+  assert.equal(plain(change(0.00107)), "1/935");
+  assert.equal(plain(change(1.06e-5)), "1/94,340");
   assert.equal(instant("2026-11-15T07:55:21.337Z"), "2026-11-15 07:55:21 UTC");
   assert.equal(instant("yesterday"), "unknown");
 });

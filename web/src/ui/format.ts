@@ -73,9 +73,10 @@ export const percent = (share: number, digits = 3): string => `${number(share * 
 export const surety = (share: number): string => (share > 0.9999 ? "> 99.99\u00a0%" : percent(share, 4));
 export const count = (v: number): string => number(v, 15);
 export const ratio = (v: number): string => `${number(v, 4)}\u00d7`;
-/** A change from a ratio, by the rule of fmt_change in core/fmt.h: +3.2 %, −12 %; above 10 and below 0.01 the factor: 935x. */
+/** A change from a ratio, by the rule of fmt_change in core/fmt.h: +3.2 %, −12 %; above 10 the factor, 935x, below 0.01 the fraction, 1/935. */
 export function change(r: number): string {
-  if (r > 10 || (r > 0 && r < 0.01)) return `${number(r)}x`;
+  if (r > 10) return `${number(r)}x`;
+  if (r > 0 && r < 0.01) return `1/${number(1 / r)}`;
   return (r > 1 ? "+" : "") + percent(r - 1);
 }
 export const rate =
