@@ -212,9 +212,10 @@ static bool fill_inputs(struct infer_engine *e, struct infer_scope *s)
 static bool engine_run(struct infer_engine *e, const struct scope_plan *p, struct infer_scope **out)
 {
     struct infer_scope *scope = NULL;
-    if (e->depth >= ENGINE_DEPTH_MAX)
-        return engine_error(e, "bodies and functions nest deeper than %d",
-                                      ENGINE_DEPTH_MAX);
+    if (e->depth >= ENGINE_DEPTH_MAX) {
+        if (e->options->too_large) *e->options->too_large = true;
+        return engine_error(e, "bodies and functions nest deeper than %d", ENGINE_DEPTH_MAX);
+    }
     e->depth++;
     bool ok = scope_make(e, p, &scope) && fill_inputs(e, scope);
     for (size_t i = 0; ok && i < scope->n_nodes; i++) ok = run_node(e, &scope->nodes[i]);

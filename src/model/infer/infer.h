@@ -79,8 +79,7 @@ struct infer_options {
     const struct onnx_tensor *contents;
     size_t n_contents;
     bool tolerant; /* what contradicts its operator, or is made by nobody, is unknown instead of an error */
-    bool *
-        too_large; /* set when it failed because calls of functions, written out, are too many; may be NULL */
+    bool *too_large; /* set when it failed because calls, written out, are too many or too deep; may be NULL */
 };
 
 struct infer_seen {

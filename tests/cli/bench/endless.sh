@@ -18,8 +18,12 @@ calls = lambda i: [h.make_node(f"f{i + 1}", ["a"], ["m"], domain="f"), h.make_no
 bomb = [h.make_function("f", f"f{i}", ["a"], ["b"], calls(i) if i < 40 else [h.make_node("Neg", ["a"], ["b"])], opsets)
         for i in range(41)]
 save("bomb.onnx", [h.make_node("f0", ["x"], ["y"], domain="f")], functions=bomb)
+deep = [h.make_function("f", f"f{i}", ["a"], ["b"], calls(i) if i < 99 else [h.make_node("Neg", ["a"], ["b"])], opsets)
+        for i in range(100)]
+save("deep.onnx", [h.make_node("f0", ["x"], ["y"], domain="f")], functions=deep)
 PY
 timeout 60 tare bench bomb.onnx --no-save; echo "exit $?"
+timeout 60 tare bench deep.onnx --no-save; echo "exit $?"
 timeout 60 tare bench loop.onnx --no-save --timeout 300ms; echo "exit $?"
 timeout -s INT -k 60 2 tare bench loop.onnx --no-save 2>/dev/null; [ $? != 137 ] && echo "ended by Ctrl-C"
 tare bench -h | grep -o '(models: 10m[^)]*)' # what holds without it

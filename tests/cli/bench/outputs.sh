@@ -41,9 +41,10 @@ look id.onnx --variant v=id_bad.onnx --validate-accuracy
 look id.onnx --variant v=id.onnx --validate-accuracy
 look good.onnx --inputs x.npz --expect end.npz --metric rel-l2 --validate-accuracy
 look good.onnx --inputs set --expect set --metric rel-l2 --validate-accuracy
-look good.onnx --expect wide.npz
-look good.onnx --expect other.npz
+look good.onnx --inputs x.npz --expect wide.npz
+look good.onnx --inputs x.npz --expect other.npz
 look good.onnx --metric accuracy --validate-accuracy
-look good.onnx --expect none.npz
+look good.onnx --inputs x.npz --expect none.npz
+tare bench good.onnx --expect end.npz 2>&1 | head -n 1 # made-up inputs have other outputs
 echo "a first case that fails is not what the others are held against"
 look four.onnx --batch 3,4 --validate-accuracy

@@ -3,7 +3,7 @@
 mlp; cp mlp.onnx other.onnx
 tare bench mlp.onnx --variant a=other.onnx --variant a=other.onnx; echo $?
 tare bench mlp.onnx --provider cpu,cpu; echo $?
-tare bench mlp.onnx --expect nothing.npz; echo $?
+tare bench mlp.onnx --inputs mlp.onnx --expect nothing.npz; echo $?
 tare bench mlp.onnx --prepare true; echo $?
 tare bench --expect mlp.onnx -- true; echo $?
 tare bench --; echo $?
