@@ -168,7 +168,7 @@ static void add_change(struct buf *b, double ratio, bool factor)
 {
     double p = 100 * (ratio - 1);
     if (fabs(p) < 0.005) p = 0; /* no "-0.00" */
-    if (factor && ratio > 0 && ratio < 0.1) /* nobody counts zeros */
+    if (factor && ratio > 0 && ratio < 0.1)
         buf_printf(b, "1/%s", three_of(1 / ratio, false).s);
     else if (factor)
         buf_printf(b, "%sx", three_of(ratio, false).s);
