@@ -182,24 +182,25 @@ def _hook_cost(bare: list[int], seen: list[dict[str, list[int]]], least: float) 
     return min(max(least, added / calls), least + MOST_NS) if calls else least
 
 
-def _near_median(values: list[float]) -> list[int]:
-    """The fifth of the runs that is nearest to their median, three at least: by their numbers."""
-    middle = statistics.median(values)
-    return sorted(range(len(values)), key=lambda number: abs(values[number] - middle))[: max(3, len(values) // 5)]
-
-
 def _net(rows: dict[str, list[int]], inside_ns: float, hook_ns: float) -> dict[str, float]:
     """A hooked call bears the part of its hooks' cost that lies inside it; the rest lies in whoever called it."""
     return {name: ns - inside_ns * (calls if name else 0) - (hook_ns - inside_ns) * held for name, (ns, calls, held) in rows.items()}
 
 
-def _means(rows: list[dict[str, float]], names: Iterable[str]) -> dict[str, float]:
-    return {name: statistics.fmean(row.get(name, 0) for row in rows) for name in names}
+def _usual_parts(net: list[dict[str, float]], names: Iterable[str]) -> dict[str, float]:
+    """What each has of a run, ns, so that they add up to the usual run. Of each run its shares, of a share the median: a machine that is
+    slower for a whole run changes no share, and one that stops in a layer now and then changes that of this one run. A mean over runs took
+    such stops for the layer's time: an activation had 58 % of a BERT."""
+    wholes = [sum(rows.values()) for rows in net]
+    whole = max(0.0, statistics.median(wholes))
+    shares = {name: statistics.median(rows.get(name, 0) / total if total > 0 else 0.0 for rows, total in zip(net, wholes)) for name in names}
+    above = sum(share for share in shares.values() if share > 0)
+    return {name: max(0.0, share) / above * whole if above else 0.0 for name, share in shares.items()}
 
 
 def _times(run: Callable[[], Any], hooked: dict[str, Any], settings: dict) -> tuple[LayerProfiles, dict[str, float], dict[str, float]]:
-    """Runs with hooks and without take turns, so that a drift of the machine hits both. The whole; its parts, ns a run, which are means
-    over the same runs; and the parts with the hooks' cost in them, which are the most that they can be."""
+    """Runs with hooks and without take turns, so that a drift of the machine hits both. The whole; its parts, ns a run; and the parts with
+    the hooks' cost in them, which are the most that they can be."""
     watch = _Watch(settings["sync"])
     bare, seen = [], []
     for turn in range(settings["warmup"] + settings["runs"]):
@@ -212,15 +213,11 @@ def _times(run: Callable[[], Any], hooked: dict[str, Any], settings: dict) -> tu
     if not out.note:
         out.self_ns = _hook_cost(bare, seen, out.self_ns)
     net = [_net(rows, inside_ns, out.self_ns) for rows in seen]
-    usual = _near_median([sum(rows.values()) for rows in net])
-    names = {"", *hooked}
-    times = _means([net[number] for number in usual], names)
-    whole, above = sum(times.values()), sum(ns for ns in times.values() if ns > 0)
-    # No time goes below zero; what is left is then scaled alike to what the runs took.
-    times = {name: max(0.0, ns * min(1.0, max(0.0, whole) / above)) if above else 0.0 for name, ns in times.items()}
+    times = _usual_parts(net, ["", *hooked])
+    taken = {name: statistics.median(rows[name][0] - less.get(name, 0) for rows, less in zip(seen, net) if name in rows) for name in seen[-1]}
     out.total_ms = statistics.median(bare) / 1e6
     out.profiled_ms = sum(times.values()) / 1e6
-    return out, times, _means([{name: row[0] for name, row in seen[number].items()} for number in usual], names)
+    return out, times, {name: ns + taken.get(name, 0) for name, ns in times.items()}
 
 
 # ---- rows ----

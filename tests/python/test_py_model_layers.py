@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """ModelProfiler's layers, FLOPs and memory of PyTorch models against what small programs are known to do."""
 
+import itertools
 import types
 
 import pytest
@@ -166,6 +167,21 @@ def test_shares_are_of_the_same_runs(tare_package, clock):
     assert layers.total_ms in (4, 16)
 
 
+def test_a_stop_in_a_layer_is_not_its_time(tare_package, clock):
+    """Nine layers of 1 ms; in each run the machine stops for 6 ms in another one. Means over the usual runs gave three of them 20 %."""
+    turns = itertools.count()
+    parts = {f"part{n}": Named(lambda self, run, n=n: clock.takes(7 if run % 9 == n else 1, run)) for n in range(9)}
+
+    def code(self, x):
+        run = next(turns)
+        for n in range(9):
+            getattr(self, f"part{n}")(run)
+        return x
+
+    layers = tare_package.ModelProfiler(model=Named(code, **parts)).profile_layers(X, num_runs=27)
+    assert [row["share"] for name, row in layers.items() if name.startswith("part")] == pytest.approx([1 / 9] * 9)
+
+
 def test_rounding_is_no_time_outside_of_the_rows(tare_package):
     """0.1 + 0.2 ms are more than 0.3: nothing is left over, and not -0.00 ns of it."""
     from tare import _model_layers
@@ -182,8 +198,10 @@ def test_the_time_of_a_layer_is_its_own(tare_package, clock):
     model = Named(lambda self, x: clock.takes(1, self.attention(self.attention(x))), attention=attention)
     layers = tare_package.ModelProfiler(model=model).profile_layers(X, num_runs=5)
     times = {name: (row["time_ms"], row["calls"]) for name, row in layers.items()}
-    assert times == {"attention": (4, 2), "attention.query": (6, 2), "attention.value": (8, 2), "(model itself)": (1, 0)}
-    assert layers.profiled_ms == layers.total_ms == 19
+    calls = {name: count for name, (_, count) in times.items()}
+    assert calls == {"attention": 2, "attention.query": 2, "attention.value": 2, "(model itself)": 0}
+    assert [ms for ms, _ in times.values()] == pytest.approx([4, 6, 8, 1])
+    assert layers.profiled_ms == pytest.approx(19) and layers.total_ms == 19
 
 
 def test_a_tied_twin_that_is_never_called_counts_once(tare_package):

@@ -79,7 +79,7 @@ struct infer_options {
     const struct onnx_tensor *contents;
     size_t n_contents;
     bool tolerant; /* what contradicts its operator, or is made by nobody, is unknown instead of an error */
-    bool *too_large; /* set when it failed for calls that, written out, are too many or too deep; may be NULL */
+    bool *too_large; /* set when it failed for calls that are too many or too deep once written out; or NULL */
 };
 
 struct infer_seen {
