@@ -78,8 +78,8 @@ struct infer_options {
     /* What inputs of the main graph hold in the run that is meant, by name; small ones are followed. May be NULL. */
     const struct onnx_tensor *contents;
     size_t n_contents;
-    bool tolerant; /* what contradicts its operator, or is made by nobody, is unknown instead of an error */
-    bool *too_large; /* set when it failed for calls that are too many or too deep once written out; or NULL */
+    bool tolerant;   /* what contradicts its operator, or is made by nobody, is unknown instead of an error */
+    bool *too_large; /* set when it failed for calls too many or too deep once written out; may be NULL */
 };
 
 struct infer_seen {
