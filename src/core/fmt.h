@@ -44,7 +44,8 @@ void fmt_number(struct buf *b, double v);    /* 5.00, 52.0, 1,340 */
 void fmt_share(struct buf *b, double share); /* 0.123 as "12.3 %"; "< 0.1 %" */
 /* 1.052 as "+5.2 %"; above 10 the factor, below 0.01 the fraction that is left: "935x", "1/94,340". */
 void fmt_change(struct buf *b, double ratio);
-/* Its interval, `between` the ends: "+4.1 .. +6.3 %"; where one end is a factor both are: "2.93x .. 247x", "1/833 .. 0.500x". */
+/* Its interval, `between` the ends: "+4.1 .. +6.3 %"; where one end is a factor both are: "2.93x .. 247x",
+ * "1/833 .. 0.500x". */
 void fmt_changes(struct buf *b, double lo, double hi, const char *between);
 
 /* ---- by value, so that several stand in one printf: sentences of findings, recommendations, plans ---- */
