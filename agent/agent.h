@@ -31,7 +31,7 @@ enum {
     SET_BUCKETS = 1 << 16, /* of what is sampled and not yet freed */
     SET_WAYS = 4,
     FILTER_PLACES = 1 << 16,
-    KNOWN = 1 << 18, /* places for stacks, code, names */
+    KNOWN = 1 << 19, /* places for frames with all around them, code, names */
     KNOWN_MOST = KNOWN / 4 * 3,
     MODULES = 2048,
     ROWS = 1 << 13 /* how to unwind from an address */
@@ -203,7 +203,8 @@ void known_tell(uint64_t key, uint32_t number);
 
 /* ---- modules.c, unwind.c ---- */
 void modules_look(bool gone);    /* at the maps; gone: something was unloaded */
-int module_at(uint64_t address); /* index, -1: none */
+int module_at(uint64_t address); /* index; MODULE_NONE; MODULE_LATER: not looked since it may have come */
+enum { MODULE_NONE = -1, MODULE_LATER = -2 };
 struct cursor {
     uint64_t ip, sp, bp, top;
 };

@@ -153,13 +153,15 @@ static void first_free(void *p)
 
 /* ---- the slow way ---- */
 
-/* False: in here already, as what we call allocates, or a signal handler does. A longjmp may have left without telling:
- * then the frame that was in here lies below this one. The slot it may have had stays taken. */
+/* False: in here already, as what we call allocates, which it does only where a process joins or ends, or a signal
+ * handler does: that one's are lost. A longjmp may have left without telling: then the frame that was in here lies
+ * below this one. The slot it may have had stays taken. */
 static bool enter(struct self *me)
 {
     const char *here = __builtin_frame_address(0);
     if (me->busy && here < me->busy) {
-        if (agent) __atomic_fetch_add(&agent->lost_records, settings.every ? 0 : 1, __ATOMIC_RELAXED);
+        if (agent && !settings.every && agent->state == AGENT_ON)
+            __atomic_fetch_add(&agent->lost_records, 1, __ATOMIC_RELAXED);
         return false;
     }
     me->busy = here;

@@ -173,6 +173,7 @@ void modules_look(bool gone)
 {
     static struct look l; /* stacks of threads can be small; it is ours while the lock is */
     if (__atomic_exchange_n(&agent->modules_lock, 1, __ATOMIC_ACQUIRE)) return;
+    uint32_t before = agent->n_modules;
     memset(&l, 0, sizeof l);
     agent->looked_ns = clock_raw_ns();
     int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -181,7 +182,8 @@ void modules_look(bool gone)
     if (maps >= 0) forget_gone(&l);
     if (maps >= 0) close(maps);
     if (l.memory >= 0) close(l.memory);
-    if (gone) __atomic_fetch_add(&agent->generation, 1, __ATOMIC_RELEASE);
+    if (gone || agent->n_modules > before) /* how to unwind there may be another now */
+        __atomic_fetch_add(&agent->generation, 1, __ATOMIC_RELEASE);
     __atomic_store_n(&agent->modules_lock, 0, __ATOMIC_RELEASE);
 }
 
@@ -192,14 +194,15 @@ static int search(uint64_t address)
         const struct module *m = &agent->modules[i];
         if (address >= m->start && address < __atomic_load_n(&m->end, __ATOMIC_ACQUIRE)) return (int)i;
     }
-    return -1;
+    return MODULE_NONE;
 }
 
 /* An address that nobody knows may be of a library that came since; of code made at run time it never is. */
 int module_at(uint64_t address)
 {
     int at = search(address);
-    if (at >= 0 || clock_raw_ns() - agent->looked_ns < LOOK_NS) return at;
+    if (at >= 0) return at;
+    if (clock_raw_ns() - agent->looked_ns < LOOK_NS) return MODULE_LATER;
     modules_look(false);
     return search(address);
 }

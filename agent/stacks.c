@@ -33,6 +33,19 @@ uint32_t known_number(uint64_t key, bool *fresh)
     return 0;
 }
 
+/* 0: nobody told it, or somebody is about to. */
+static uint32_t known_find(uint64_t key)
+{
+    key |= !key;
+    for (unsigned i = 0; i < 64; i++) {
+        const struct known *k = &agent->known[(key + i) % KNOWN];
+        uint64_t there = __atomic_load_n(&k->key, __ATOMIC_ACQUIRE);
+        if (there == key) return __atomic_load_n(&k->number, __ATOMIC_ACQUIRE);
+        if (!there) return 0;
+    }
+    return 0;
+}
+
 void known_tell(uint64_t key, uint32_t number)
 {
     key |= !key;
@@ -90,18 +103,17 @@ void stack_walk(struct stack *out, void *const *fp)
 
 /* ---- telling ---- */
 
-static uint64_t tell_frame(struct slot *s, uint64_t parent, const struct frame *f)
+/* key: of the frame and all around it. */
+static uint64_t tell_frame(struct slot *s, uint64_t key, uint64_t parent, const struct frame *f)
 {
     bool fresh;
-    uint64_t key =
-        mix(mix(mix(mix(UINT64_C(0x7461726500000001), parent), f->kind << 32 ^ f->at), f->where), f->key);
     uint32_t number = known_number(key, &fresh);
     if (!fresh) return number;
     struct memory_record r = {.kind = MEMORY_STACK, .text = "", .v = {0, parent, f->kind, f->where, f->at}};
     if (f->kind == MEMORY_PYTHON) r.STACK.where = python_code(s, f);
     if (f->kind == MEMORY_NATIVE) {
         int m = module_at(f->where);
-        r.STACK.at = (uint64_t)(m + 1);
+        r.STACK.at = m < 0 ? 0 : (uint64_t)(m + 1);
     }
     r.STACK.number = number = __atomic_add_fetch(&agent->numbers, 1, __ATOMIC_RELAXED);
     slot_put(s, &r);
@@ -120,7 +132,7 @@ static uint64_t key_around(const struct last_stack *last, uint32_t i)
 }
 
 /* Of the frames that are as in the stack before, from the outermost on, the key is known. */
-static uint64_t stack_key(struct last_stack *last, const struct stack *stack)
+static void keep_stack(struct last_stack *last, const struct stack *stack)
 {
     uint32_t i = 0, n = stack->n;
     if (stack->cut != last->cut) last->n = last->number = 0;
@@ -136,11 +148,10 @@ static uint64_t stack_key(struct last_stack *last, const struct stack *stack)
         last->frames[i] = stack->frames[n - 1 - i];
         last->keys[i] = key = frame_key(key, &last->frames[i]);
     }
-    return key;
 }
 
 /* The same, where frames of Python are all there is: mostly only the innermost one has moved on. False: otherwise. */
-static bool moved_key(struct last_stack *last, const struct stack *stack, uint64_t *key)
+static bool keep_moved(struct last_stack *last, const struct stack *stack)
 {
     uint64_t at = 0;
     if (!last->n_python || stack->n || !python_same(last, stack->innermost, &at)) return false;
@@ -152,34 +163,40 @@ static bool moved_key(struct last_stack *last, const struct stack *stack, uint64
         last->keys[i] = frame_key(key_around(last, i), &last->frames[i]);
         last->number = 0;
     }
-    *key = last->keys[i];
     return true;
 }
 
-static uint64_t walked_key(struct last_stack *last, struct stack *stack)
+static void keep_walked(struct last_stack *last, struct stack *stack)
 {
     uint32_t native = stack->n;
     if (stack->innermost && !python_walk(stack)) stack->cut = MEMORY_CUT_DEPTH;
-    uint64_t key = stack_key(last, stack);
+    keep_stack(last, stack);
     last->n_python = stack->cut ? 0 : stack->n - native;
     for (uint32_t i = 0; i < last->n_python; i++) last->python[i] = stack->python[stack->n - 1 - i];
-    return key;
+}
+
+/* From the innermost frame outwards until one is known, with all around it; those within it are told. */
+static uint64_t tell_stack(struct slot *s, const struct last_stack *last)
+{
+    uint32_t i = last->n;
+    uint64_t at = 0;
+    while (i > 0 && !(at = known_find(last->keys[i - 1]))) i--;
+    if (!at && last->cut) {
+        at = tell_frame(s, key_around(last, 0), 0, &(struct frame){.kind = MEMORY_CUT, .where = last->cut});
+        if (!at) return 0;
+    }
+    for (; i < last->n; i++) {
+        at = tell_frame(s, last->keys[i], at, &last->frames[i]);
+        if (!at) return 0;
+    }
+    return at;
 }
 
 uint64_t stack_number(struct slot *s, struct stack *stack)
 {
-    uint64_t key;
-    bool fresh, moved = moved_key(&s->last, stack, &key);
-    if (!moved) key = walked_key(&s->last, stack);
-    if (s->last.number) return s->last.number;
-    uint32_t number = s->last.number = known_number(key, &fresh);
-    if (number) return number;
-    if (moved) python_walk(stack);
-    uint64_t at = 0;
-    if (stack->cut) at = tell_frame(s, 0, &(struct frame){.kind = MEMORY_CUT, .where = stack->cut});
-    for (uint32_t i = stack->n; i-- && (at || i + 1 == stack->n || !stack->cut);)
-        at = tell_frame(s, at, &stack->frames[i]);
-    if (!at && stack->n) __atomic_fetch_add(&agent->lost_stacks, 1, __ATOMIC_RELAXED);
-    if (fresh) known_tell(key, (uint32_t)at);
-    return at;
+    struct last_stack *last = &s->last;
+    if (!keep_moved(last, stack)) keep_walked(last, stack);
+    if (!last->number) last->number = (uint32_t)tell_stack(s, last);
+    if (!last->number && last->n) __atomic_fetch_add(&agent->lost_stacks, 1, __ATOMIC_RELAXED);
+    return last->number;
 }

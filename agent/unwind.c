@@ -289,12 +289,11 @@ static const uint8_t *find_entry(const struct module *m, uint64_t ip)
     return pair[0] <= want ? t + pair[1] : NULL;
 }
 
-static struct rule find_rule(uint64_t ip)
+static struct rule find_rule(uint64_t ip, int at)
 {
     struct rule none = {.ok = false};
     struct cie cie;
     uint64_t length;
-    int at = module_at(ip);
     const struct module *m = at >= 0 ? &agent->modules[at] : NULL;
     const uint8_t *entry = m && m->table ? find_entry(m, ip) : NULL;
     if (!entry) return none;
@@ -332,8 +331,11 @@ static uint64_t rule_for(uint64_t ip)
     struct row *r = &agent->rows[(ip ^ ip >> 13) % ROWS];
     uint64_t value = __atomic_load_n(&r->value, __ATOMIC_RELAXED);
     if (value && (__atomic_load_n(&r->key, __ATOMIC_RELAXED) ^ value ^ generation) == ip) return value;
-    struct rule found = find_rule(ip);
+    int module = module_at(ip);
+    struct rule found = find_rule(ip, module);
     value = pack_rule(&found);
+    if (module == MODULE_LATER) return value; /* a library that came a moment ago: ask again */
+    generation = (uint64_t)__atomic_load_n(&agent->generation, __ATOMIC_ACQUIRE) << 48;
     __atomic_store_n(&r->key, ip ^ value ^ generation, __ATOMIC_RELAXED);
     __atomic_store_n(&r->value, value, __ATOMIC_RELAXED);
     return value;

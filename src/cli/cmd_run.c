@@ -51,7 +51,7 @@ static bool never(const char *word)
 
 static tare_status read_memory(void *ctx, const char *text, tare_error *err)
 {
-    struct watch_memory *m = ctx;
+    struct memory_agent *m = ctx;
     m->on = true;
     m->all = strcmp(text, "all") == 0;
     return !text[0] || m->all ? TARE_OK : error_set(err, TARE_INVALID, "it is `all`, or nothing");
@@ -63,7 +63,7 @@ static int check_injected(struct run_command *a)
     struct watch_options *o = &a->watch;
     bool kept = !o->no_save || o->trace || o->output;
     if (watch_gpu_find(&o->gpu, &a->cli->error) != TARE_OK ||
-        watch_memory_find(&o->memory, &a->cli->error) != TARE_OK)
+        memory_agent_find(&o->memory, &a->cli->error) != TARE_OK)
         return cli_usage_error(a->cli, "%s", a->cli->error.text);
     if (o->gpu.on && !kept)
         return cli_usage_error(a->cli, "--gpu records into a trace: with --no-save name one with --trace");
@@ -71,7 +71,7 @@ static int check_injected(struct run_command *a)
         return cli_usage_error(a->cli, "--memory records into a trace: with --no-save name one with --trace");
     if (o->stacks.on && !kept)
         return cli_usage_error(a->cli, "--stacks records into a trace: with --no-save name one with --trace");
-    const char *doubt = o->memory.on && o->command[0] ? watch_memory_doubt(o->command[0]) : NULL;
+    const char *doubt = o->memory.on && o->command[0] ? memory_agent_doubt(o->command[0]) : NULL;
     if (doubt) cli_warn(a->cli, "--memory: %s %s", o->command[0], doubt);
     return 0;
 }

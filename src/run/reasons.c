@@ -25,6 +25,7 @@ static const char graph_only[] = "what a graph costs does not depend on the mach
 static const char elsewhere[] = "the file does not say where it was made";
 static const char per_process[] = "the kernel does not count it per process";
 static const char no_process_probe[] = "the process probe was not on, or may not read it";
+static const char unstaged[] = "a command is not loaded apart from running";
 static const char whole_machine[] = "networks are counted for the whole machine: watch.metrics";
 
 /* bench, run, inspect, import */
@@ -73,6 +74,13 @@ static const struct reason of_cases[] = {
     {"profile", {unprofiled, no_model, nothing, untold}},
     {"launches", {"a single launch (--repeat)", once, nothing, untold}},
     {"anchored", {"no anchor was measured beside it (--anchor)", once, nothing, untold}},
+    {"allocations", {"not asked for (--memory)", "its trace has them: tare run --memory", nothing, untold}},
+    {"allocations.first", {unstaged}},
+    {"allocations.load", {unstaged}},
+    {"allocations.lost", {"none was lost"}},
+    {"allocations.sizes", {"they are larger than all of these"}},
+    {"allocations.sites", {"its function is known, or neither stack nor library tell"}},
+    {"allocations.other_sites", {"none is left out"}},
     {"watch", {"of programs under tare run only", "not seen, or not the case, during this run", nothing, untold}},
     {"stability", {NULL, once, nothing, untold}},
     {"stability.half_width", {"too few runs for an interval"}},

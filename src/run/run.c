@@ -104,6 +104,16 @@ struct run_anchored *run_add_anchored(struct run *r, struct run_case *c)
     return RUN_LIST_ADD(&r->arena, &c->anchored);
 }
 
+struct run_alloc_size *run_add_alloc_size(struct run *r, struct run_case *c)
+{
+    return RUN_LIST_ADD(&r->arena, &c->allocations.sizes);
+}
+
+struct run_alloc_site *run_add_alloc_site(struct run *r, struct run_case *c)
+{
+    return RUN_LIST_ADD(&r->arena, &c->allocations.sites);
+}
+
 void run_set_samples(struct run *r, struct run_case *c, const uint64_t *ns, size_t n, const char *kept)
 {
     struct run_samples *raw = &c->samples_raw;

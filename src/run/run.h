@@ -42,6 +42,8 @@ struct run_gpu_device *run_add_gpu_device(struct run *r, struct run_case *c);
 struct run_layer *run_add_layer(struct run *r, struct run_case *c, const char *name);
 struct run_launch *run_add_launch(struct run *r, struct run_case *c);
 struct run_anchored *run_add_anchored(struct run *r, struct run_case *c);
+struct run_alloc_size *run_add_alloc_size(struct run *r, struct run_case *c);
+struct run_alloc_site *run_add_alloc_site(struct run *r, struct run_case *c);
 
 /* Copy the first n latencies in, at most c->samples_raw.cap of them (0: RUN_SAMPLES_MAX, the most there can
  * be); `kept` says which of all samples they are: "all", "first", "random". */

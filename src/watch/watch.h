@@ -43,7 +43,7 @@ struct watch_options {
     const char *output_dir;
     bool no_save;
     struct watch_gpu gpu;       /* record what GPUs do */
-    struct watch_memory memory; /* record who allocates */
+    struct memory_agent memory; /* record who allocates */
     struct watch_stacks stacks; /* sample where threads are */
     const char *server, *token; /* live metrics go there; NULL: nowhere */
     bool ignored_sigpipe;       /* before tare ignored it */

@@ -142,7 +142,7 @@ static void set_environment(const struct child_surroundings *s)
         plain_name(trace, s->trace);
         setenv("TARE_TRACE", s->trace, 1);
         watch_gpu_environment(s->gpu, trace);
-        watch_memory_environment(s->memory, trace);
+        memory_agent_environment(s->memory, trace);
     }
     setenv(WATCH_CHILD_MARK, "1", 1);
 }

@@ -13,7 +13,7 @@
 
 #include "core/error.h"
 #include "watch/watch_gpu.h"
-#include "watch/watch_memory.h"
+#include "probe/memory_agent.h"
 
 #define WATCH_CHILD_MARK "TARE_WATCHED" /* in the program's environment: there is a tare around it */
 
@@ -34,7 +34,7 @@ struct child {
 struct child_surroundings {
     const char *trace; /* its TARE_TRACE, or NULL to leave that alone */
     const struct watch_gpu *gpu;
-    const struct watch_memory *memory;
+    const struct memory_agent *memory;
     bool ignored_sigpipe; /* it gets SIGPIPE ignored, as tare did */
 };
 /* Fork, but let the program wait: the smaller tare is now, the less of it is in the program's peak memory. argv stays

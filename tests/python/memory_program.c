@@ -157,6 +157,28 @@ static int grow(void)
     return 0;
 }
 
+/* 2^17 stacks, each of its own. */
+PLAIN static void paths(int depth)
+{
+    if (depth == 0) {
+        void *p = malloc(77001);
+        KEEP(p);
+        free(p);
+        return;
+    }
+    paths(depth - 1);
+    KEEP(&depth); /* no tail call: both places stay */
+    paths(depth - 1);
+    KEEP(&depth);
+}
+
+static int many_paths(void)
+{
+    paths(17);
+    KEEP(malloc(77003));
+    return 0;
+}
+
 static int killed(void)
 {
     for (int i = 0; i < 5000; i++) KEEP(malloc(76001));
@@ -177,6 +199,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "many")) rc = many();
     if (!strcmp(what, "grow")) rc = grow();
     if (!strcmp(what, "killed")) rc = killed();
+    if (!strcmp(what, "paths")) rc = many_paths();
     printf("%s: %d\n", what, rc);
     return rc;
 }

@@ -182,6 +182,43 @@ def test_libraries_that_come_and_go(preloaded, helpers):
     assert {tuple(functions(program, p.frames(s))[:3]) for s in p.stays(75000)} == {("innermost_function", "function_around_it", "libraries")}
 
 
+def test_as_many_stacks_as_a_large_program_has(preloaded, helpers):
+    """Each stack took a place for itself besides those of its frames: the table was full after 196,000 in all, and the rest had no stack."""
+    _, [p] = preloaded([helpers / "memory_program", "paths"])
+    assert p.allocated[77001] == 1 << 17 and p.lost == [0, 0, 0]
+    assert len(p.frames(p.stays(77003)[0])) > 1
+
+
+EARLY = """
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <time.h>
+int main(void)
+{
+    void *(*grab)(size_t) = (void *(*)(size_t))dlsym(dlopen("./early.so", RTLD_NOW), "grab");
+    for (int i = 0; i < 3; i++) {
+        grab(81001 + 2 * i); /* one place, so that what was found out there at first is kept */
+        nanosleep(&(struct timespec){0, 30000000}, 0);
+    }
+    return 0;
+}
+"""
+
+
+def test_a_library_that_allocates_as_it_comes(preloaded, tmp_path, tare):
+    """The libraries are looked at each 10 ms at most. One that came since had frames without a library for good, and ended each stack."""
+    (tmp_path / "early.c").write_text("#include <stdlib.h>\nvoid *kept;\nvoid *grab(size_t n) { return kept = malloc(n); }\n")
+    (tmp_path / "main.c").write_text(EARLY)
+    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "early.c", "-o", "early.so"], cwd=tmp_path, check=True)
+    subprocess.run(["gcc", "-O1", "main.c", "-o", "main", "-ldl"], cwd=tmp_path, check=True)
+    _, [p] = preloaded([tmp_path / "main"])
+    paths = [path for path, _ in p.frames(p.stays(81005)[0])]
+    assert paths[0].endswith("/early.so") and str(tmp_path / "main") in paths
+    report = json.loads(tare("report", "--memory", "--json", tmp_path / "memory.tare").stdout)
+    sites = [s for s in report["processes"][0]["sites"] if s["at_end"]["bytes"] in (81001, 81003, 81005, 81001 + 81003, 81003 + 81005, 81001 + 81003 + 81005)]
+    assert sites and all(s["frames"][0]["name"] == "grab" for s in sites)
+
+
 def test_a_sample_tells_how_much_there_is(preloaded, helpers):
     """64 MiB in blocks of 1 KiB: about 1024 samples, each standing for the inverse of its probability; 5 standard deviations."""
     every = 64 << 10

@@ -64,14 +64,30 @@ static bool is_counted(enum memory_by by, const struct memory_frame_named *f)
     return f->kind == MEMORY_PYTHON || f->kind == MEMORY_NATIVE;
 }
 
+/* `new` of C++ only hands on what its caller asks for. */
+static bool hands_on(const struct memory_frame_named *f)
+{
+    return strncmp(f->name, "operator new", 12) == 0 || strncmp(f->name, "_Znw", 4) == 0 ||
+           strncmp(f->name, "_Zna", 4) == 0;
+}
+
+static bool is_of_one_file(const struct memory_frame_named *a, const struct memory_frame_named *b)
+{
+    return a->file && b->file ? strcmp(a->file, b->file) == 0 : a->file == b->file;
+}
+
+/* Without a name in the library that allocates, its place stands for it, and not whoever called it from elsewhere. */
 static const struct memory_frame_named *innermost_named(const struct memory_site *s)
 {
-    const struct memory_frame_named *named = NULL;
+    const struct memory_frame_named *named = NULL, *inner = NULL;
     int n = 0;
     for (const struct memory_frame_named *f = s->frame; f && n < MEMORY_FRAMES_MOST; f = f->caller, n++) {
         if (f->kind == MEMORY_PYTHON) return f;
-        if (!named && f->kind == MEMORY_NATIVE && f->name) named = f;
+        if (f->kind != MEMORY_NATIVE || (f->name && hands_on(f))) continue;
+        if (!inner) inner = f;
+        if (!named && f->name && is_of_one_file(f, inner)) named = f;
     }
+    if (!named) named = inner;
     return named ? named : s->frame;
 }
 
@@ -168,6 +184,7 @@ static tare_status add_own(struct grouping *g, struct memory_site *to, const str
     to->churned += s->churned;
     to->passed += s->passed;
     for (size_t i = 0; i < MEMORY_LIFETIMES; i++) to->lifetimes[i] += s->lifetimes[i];
+    if (s->largest > to->largest) to->largest = s->largest;
     if (s->rise.steps > to->rise.steps) to->rise = s->rise;
     return add_series(g, to, s->series, err);
 }

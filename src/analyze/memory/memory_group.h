@@ -7,8 +7,8 @@
 #include "analyze/memory/memory_sum.h"
 
 /* The own of a line or a function is what its innermost frame of Python allocated, native code below it included; in a
- * stack without Python the innermost frame that has a name, or else the innermost one. Of a scope: the innermost. Of a
- * library: that of the innermost frame. */
+ * stack without Python the innermost named frame of the library that allocates, `operator new` left out, or its place.
+ * Of a scope: the innermost. Of a library: that of the innermost frame. */
 #define MEMORY_BY_MAP(X)                                                        \
     X(LINE, "line", "by line: where it was allocated, and below it")            \
     X(FUNCTION, "function", "by function")                                      \

@@ -57,6 +57,11 @@ static tare_status site_of(struct memory_replay *r, uint64_t stack, size_t *out,
     return s;
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* The longest row of blocks of which each is somewhat larger than the last. */
 static void rises(struct replay_site *s, uint64_t size)
 {
@@ -72,6 +77,7 @@ static void rises(struct replay_site *s, uint64_t size)
 /* Sums over the whole time are made the first time, what is held now both times. */
 static void taken(struct memory_replay *r, size_t site, uint64_t size, double p)
 {
+    size_t class = 0;
     struct replay_site *s = &r->sites.items[site];
     struct memory_bytes b = weigh(size, p);
     add(&s->now, b, 1);
@@ -83,6 +89,10 @@ static void taken(struct memory_replay *r, size_t site, uint64_t size, double p)
     s->site.allocations += 1 / p;
     r->sum.allocations += 1 / p;
     r->sum.noted++;
+    while (class < MEMORY_SIZES - 1 && size > MEMORY_SIZE_MOST(class)) class ++;
+    r->sum.sizes[class] += 1 / p;
+    s->site.largest = larger(s->site.largest, size);
+    r->sum.largest = larger(r->sum.largest, size);
     rises(s, size);
 }
 
@@ -270,11 +280,6 @@ static tare_status happened(struct memory_replay *r, const struct memory_record 
 }
 
 /* ---- what is told ---- */
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
 
 static tare_status told(struct memory_replay *r, const struct memory_record *w, tare_error *err)
 {

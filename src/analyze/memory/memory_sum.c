@@ -14,7 +14,8 @@
 struct summing {
     struct arena *arena;
     VEC(struct memory_replay) all;
-    size_t at; /* of the second time */
+    struct memory_windows only; /* none: all of it */
+    size_t at;                  /* of the second time */
     bool again;
     tare_status status;
     tare_error *err;
@@ -67,9 +68,17 @@ static struct memory_replay *replay_of(struct summing *x, uint32_t process)
     return x->status == TARE_OK ? vec_last(&x->all) : NULL;
 }
 
+static bool is_within(struct memory_windows only, uint64_t ns)
+{
+    for (size_t i = 0; i < only.n; i++)
+        if (only.at[i].from_ns <= ns && ns <= only.at[i].to_ns) return true;
+    return only.n == 0;
+}
+
 static int on_record(void *ctx, uint32_t process, const struct memory_record *what)
 {
     struct summing *x = ctx;
+    if (memory_has_time(what->kind) && !is_within(x->only, what->v[0])) return 0;
     struct memory_replay *r = replay_of(x, process);
     if (r) x->status = memory_replay_record(r, what, x->err);
     return x->status != TARE_OK;
@@ -172,7 +181,13 @@ static int by_process_peak(const void *a, const void *b)
 
 tare_status memory_sum(struct trace *t, struct memory_profile *out, tare_error *err)
 {
-    struct summing x = {.arena = &out->arena, .err = err};
+    return memory_sum_within(t, (struct memory_windows){NULL, 0}, out, err);
+}
+
+tare_status memory_sum_within(struct trace *t, struct memory_windows only, struct memory_profile *out,
+                              tare_error *err)
+{
+    struct summing x = {.arena = &out->arena, .only = only, .err = err};
     *out = (struct memory_profile){.arena = ARENA_INIT};
     if (!trace_has_memory(t))
         return error_set(err, TARE_INVALID, "%s: has no record of memory", trace_path(t));

@@ -27,6 +27,9 @@ void memory_bytes_add(struct memory_bytes *to, struct memory_bytes b);
 #define MEMORY_CHURN_NS UINT64_C(1000000)
 /* Lifetimes below 1 us, 10 us, .. 10 s, and longer. */
 enum { MEMORY_LIFETIMES = 9, MEMORY_MOMENTS = 96 };
+/* Blocks of at most 64 bytes, 512, 4 KiB, .. 16 MiB, and larger. */
+enum { MEMORY_SIZES = 8 };
+#define MEMORY_SIZE_MOST(i) (UINT64_C(64) << 3 * (i)) /* of all but the last */
 
 enum { MEMORY_FRAMES_MOST = 256 }; /* of a walk to the outermost: who lies may have made a circle */
 struct memory_frame_named {
@@ -55,6 +58,7 @@ struct memory_site {
         passing; /* of churn and the like: large blocks that lived about as long as a copy of them takes */
     double allocations, churned, passed; /* how many; estimates as well */
     double lifetimes[MEMORY_LIFETIMES];  /* of what was freed */
+    uint64_t largest;                    /* block that was noted */
     struct memory_rise rise;
     double *series;       /* held at each moment; NULL: never enough to matter */
     bool judged;          /* else it never held enough to be called growing, or the record is too short */
@@ -76,7 +80,8 @@ struct memory_process {
     uint64_t every; /* 0: every allocation */
     uint64_t from_ns, to_ns, peak_ns;
     struct memory_bytes peak, at_end, allocated, churn;
-    double allocations, churned, lifetimes[MEMORY_LIFETIMES];
+    double allocations, churned, lifetimes[MEMORY_LIFETIMES], sizes[MEMORY_SIZES];
+    uint64_t largest;        /* block that was noted */
     uint64_t noted;          /* allocations and mappings in the record */
     struct memory_heap heap; /* read nearest to the peak */
     uint64_t threads;        /* that are named in the record */
@@ -98,6 +103,17 @@ struct memory_profile {
 /* TARE_INVALID: the trace has no record of memory. Whatever it returns, release it. */
 struct trace;
 tare_status memory_sum(struct trace *t, struct memory_profile *out, tare_error *err);
+/* Of these times alone, as if there were no others: what is older and freed then does not count, what is kept is held
+ * at the end of the last. In the trace's time; in order, apart. */
+struct memory_window {
+    uint64_t from_ns, to_ns;
+};
+struct memory_windows {
+    const struct memory_window *at;
+    size_t n;
+};
+tare_status memory_sum_within(struct trace *t, struct memory_windows only, struct memory_profile *out,
+                              tare_error *err);
 void memory_profile_release(struct memory_profile *p);
 
 /* memory_symbols.c: names of native functions, as far as this machine has the files that were recorded; what it has not

@@ -8,6 +8,7 @@ void memory_told_release(struct memory_told *t)
 {
     for (size_t i = 0; i < sizeof t->number / sizeof *t->number; i++) map_u64_release(&t->number[i]);
     vec_release(&t->records);
+    vec_release(&t->modules);
 }
 
 tare_status memory_told_add(struct memory_told *t, const struct memory_record *r, struct arena *a,
@@ -20,6 +21,7 @@ tare_status memory_told_add(struct memory_told *t, const struct memory_record *r
     kept.text = r->text_bytes ? arena_str_n(a, r->text, r->text_bytes) : "";
     if (!kept.text) return error_nomem(err, "the names of a trace");
     tare_status s = map_u64_put(&t->number[r->kind], r->v[0], t->records.n, err);
+    if (s == TARE_OK && r->kind == MEMORY_MODULE) s = vec_push(&t->modules, t->records.n, err);
     return s == TARE_OK ? vec_push(&t->records, kept, err) : s;
 }
 
@@ -47,6 +49,18 @@ static const char *id_of(const struct memory_record *module, struct arena *a)
     return arena_str_n(a, module->text, strcspn(module->text, " "));
 }
 
+/* A frame that was told before its library was: by the address. Of several that lay there, the one told last. */
+static const struct memory_record *module_of(const struct memory_told *t, const struct memory_record *stack)
+{
+    const struct memory_record *of = find(t, MEMORY_MODULE, stack->STACK.at);
+    uint64_t where = stack->STACK.where;
+    for (size_t i = stack->STACK.at ? 0 : t->modules.n; !of && i--;) {
+        const struct memory_record *m = &t->records.items[t->modules.items[i]];
+        if (m->MODULE.start <= where && where < m->MODULE.end) of = m;
+    }
+    return of;
+}
+
 static struct memory_frame_named named(const struct memory_told *t, const struct memory_record *r,
                                        struct arena *a)
 {
@@ -68,7 +82,7 @@ static struct memory_frame_named named(const struct memory_told *t, const struct
         break;
     default: /* native, and what a newer agent may have */
         f.kind = MEMORY_NATIVE;
-        of = find(t, MEMORY_MODULE, r->STACK.at);
+        of = module_of(t, r);
         f.file = of ? path_of(of) : NULL;
         if (f.file) f.build_id = id_of(of, a);
         f.offset = r->STACK.where - (f.file ? of->MODULE.bias : 0);

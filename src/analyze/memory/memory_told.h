@@ -10,6 +10,7 @@
 struct memory_told {
     struct map_u64 number[MEMORY_STACK + 1]; /* by kind: number -> place in `records` */
     VEC(struct memory_record) records;       /* their texts are in the arena */
+    VEC(size_t) modules;                     /* places of those in `records` */
 };
 
 void memory_told_release(struct memory_told *t);

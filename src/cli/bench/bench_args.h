@@ -5,9 +5,9 @@
  *     what to do        -> struct bench_planned   bench_plan.c
  *     what to measure   -> struct bench_subjects  bench_plan.c
  *     measured, judged, answered                  cmd_bench.c
- * One file each for what only some benches have: bench_check.c (accuracy), bench_layers.c (layers), bench_repeat.c
- * (several launches), bench_anchor.c (against a frozen build), bench_http.c (services), bench_llm.c (language models),
- * bench_find.c (the highest rate of a service). */
+ * One file each for what only some benches have: bench_check.c (accuracy), bench_layers.c (layers), bench_memory.c
+ * (allocations), bench_repeat.c (several launches), bench_anchor.c (against a frozen build), bench_http.c (services),
+ * bench_llm.c (language models), bench_find.c (the highest rate of a service). */
 #ifndef CLI_BENCH_ARGS_H
 #define CLI_BENCH_ARGS_H
 
@@ -20,6 +20,7 @@
 #include "cli/output.h"
 #include "load/bodies.h"
 #include "load/llm_ask.h"
+#include "probe/memory_agent.h"
 #include "subject/kserve_load.h"
 #include "report/run/run_report.h"
 
@@ -70,6 +71,9 @@ struct bench_args {
     /* looked into */
     bool layers;
     struct opt_list groups; /* patterns; none: by the structure of names */
+    bool memory;
+    struct memory_agent agent; /* where `memory` */
+    uint64_t memory_pass; /* this process has the agent in it, and runs that case, from 1, for it; 0: none */
     /* judged by */
     struct opt_list targets;
     int objective;
@@ -192,6 +196,8 @@ void bench_expected_release(struct bench_expected *e);
 /* --repeat: run the same command line in that many fresh processes, one after another, and make their documents one.
  * *worst is the worst of their exit codes. */
 tare_status bench_repeat(struct cli *cli, const struct bench_args *a, struct run *out, int *worst);
+/* argv of a child: these options, and the same words. Owned; the words are not. NULL: no memory. */
+char **bench_child_words(const struct bench_args *a, char *const *options);
 /* Of "py:FILE.py:NAME" what follows the first colon. 0, or the exit code after the user was told. */
 int bench_python_target(struct cli *cli, const char *word, const char **out);
 /* A program, found on PATH, and what became of it. `log`: where it writes; -1: where tare does. */
@@ -219,5 +225,11 @@ tare_status bench_layers(struct cli *cli, const struct bench_args *a, const stru
                          struct run *run);
 bool bench_layers_takes(const char *word);
 tare_status bench_layers_parse(void *args, const char *text, tare_error *err);
+
+/* --memory: the allocations of a run of each case, by a process of its own that has the agent in it. What fails is said
+ * in the document. */
+int bench_memory_check(struct cli *cli, struct bench_args *a);
+tare_status bench_memory(struct cli *cli, const struct bench_planned *p, struct run *run);
+int bench_memory_pass(struct cli *cli, const struct bench_planned *p); /* this is that process */
 
 #endif

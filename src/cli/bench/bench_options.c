@@ -45,6 +45,7 @@ static const struct opt_usage usage = {
             "tare bench fp32.onnx --variant int8=int8.onnx --metric cosine --validate-accuracy\n"
             "tare bench model.onnx --layers\n"
             "tare bench model.onnx --layers attention,mlp,embedding\n"
+            "tare bench model.onnx --memory\n"
             "tare bench py:embed.py:encode --inputs texts.txt --batch 8,16,32 --length 32,128,512\n"
             "tare bench http://localhost:8000/predict --body body.json --rate 50/s\n"
             "tare bench --budget 5s -- ./my_program --flag\n"
@@ -203,7 +204,11 @@ static struct opt *add_measuring_rows(struct bench_args *a, struct opt *to)
                  "repeat the whole bench in fresh processes and report the spread"),
         OPT_TIME_IN(0, "pause", &a->pause, 0, 3600000000000,
                  "minimum time between launch starts; 30s makes launches independent", .flags = OPT_NO_DEFAULT),
+        OPT_FLAG(0, "memory", &a->memory, "allocations of a run: how many, how large, where; by a pass of its own",
+                 .only_for = KIND_MODEL | KIND_COMMAND | KIND_PYTHON, .hint = "a service allocates elsewhere"),
         OPT_STRING(0, "launch-document", &a->launch_document, "<file>", "one of --repeat",
+                 .flags = OPT_HIDDEN | OPT_NO_ENV | OPT_NO_DEFAULT),
+        OPT_UINT_IN(0, "memory-pass", &a->memory_pass, 0, 1000000, "one of --memory",
                  .flags = OPT_HIDDEN | OPT_NO_ENV | OPT_NO_DEFAULT),
         OPT_END,
     };
@@ -295,6 +300,7 @@ int bench_args_read(struct cli *cli, struct bench_args *a, int argc, char **argv
         rc = cli_usage_error(cli, "--min-runs %" PRIu64 " is more than --max-runs %" PRIu64, a->min_runs, a->max_runs);
     if (!rc) rc = choose_subject(cli, a, command, argc, argv);
     if (!rc) rc = read_concurrency(cli, a);
+    if (!rc) rc = bench_memory_check(cli, a);
     return rc ? rc : cli_check_kind(cli, &usage, rows, a->kind);
 }
 /* clang-format on */

@@ -35,16 +35,17 @@ void bench_launch_bound(void)
     prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
 }
 
-/* argv of the child: the same words, and where its document goes. Owned; the words are not. */
-static char **child_words(const struct bench_args *a, char *option)
+char **bench_child_words(const struct bench_args *a, char *const *options)
 {
     static char name[] = "tare", command[] = "bench";
-    char **words = mem_new(a->words.n + 3, sizeof *words);
+    size_t n = 0;
+    while (options[n]) n++;
+    char **words = mem_new(a->words.n + n + 1, sizeof *words);
     if (!words) return NULL;
     words[0] = name;
     words[1] = command;
-    words[2] = option;
-    for (size_t i = 1; i < a->words.n; i++) words[i + 2] = a->words.items[i]; /* NULL too */
+    for (size_t i = 0; i < n; i++) words[i + 2] = options[i];
+    for (size_t i = 1; i < a->words.n; i++) words[n + i + 1] = a->words.items[i]; /* NULL too */
     return words;
 }
 
@@ -98,7 +99,7 @@ static tare_status spawn(struct launches *l, const char *path, int *code)
     pad[n] = 0;
     if (setenv(PAD_NAME, pad, 1) != 0) return error_errno(err, "the environment of a launch");
     snprintf(option, sizeof option, "--launch-document=%s", path);
-    char **words = child_words(l->a, option);
+    char **words = bench_child_words(l->a, (char *const[]){option, NULL});
     if (!words) return error_set(err, TARE_NOMEM, "out of memory for a launch");
     s = start_and_wait(words, code, err);
     mem_free(words);

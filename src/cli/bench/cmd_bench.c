@@ -260,8 +260,11 @@ static int conclude_bench(struct cli *cli, const struct bench_planned *p, struct
 static int bench_subject(struct cli *cli, const struct bench_planned *p)
 {
     struct measured m = {0};
+    if (p->args->memory_pass) return bench_memory_pass(cli, p);
     bool launches = p->args->repeat > 1 && !p->args->launch_document;
     int rc = (launches ? measure_launches : measure_here)(cli, p, &m);
+    if (!rc && p->args->memory && !p->args->launch_document && bench_memory(cli, p, &m.run) != TARE_OK)
+        rc = cli_fail(cli);
     if (!rc) rc = conclude_bench(cli, p, &m);
     run_release(&m.run);
     mem_free(m.model);

@@ -49,6 +49,8 @@ void run_findings_text(struct stream *s, const struct run *run);
 void run_watched_text(struct stream *s, const struct run *run);
 /* What became of requests; nothing for cases that are of no service: http_text.c. */
 void run_http_text(struct stream *s, const struct run *run);
+/* How much a run allocates, and where; nothing for cases of which that was not recorded: alloc_text.c. */
+void run_alloc_text(struct stream *s, const struct run *run);
 
 /* ---- what the formats share: run_report.c ---- */
 

@@ -234,6 +234,7 @@ static void write_measured(struct stream *s, const struct run *run)
     write_cases(s, run);
     run_http_text(s, run);
     write_layers(s, run);
+    run_alloc_text(s, run);
     run_findings_text(s, run);
     if (!run->rate_search.known) write_recommended(s, run); /* it is of rates, not of configurations */
     write_targets(s, run);

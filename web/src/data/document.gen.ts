@@ -867,6 +867,109 @@ export const ANCHORED: Shape = {
   pairs: "number",
 };
 
+/** What was allocated meanwhile: blocks of malloc, Python's objects, and what was mapped. */
+export interface AllocStage {
+  /** How many. */
+  blocks?: number | null;
+  /** In all, B. */
+  bytes?: number | null;
+  /** The largest block, B. */
+  largest?: number | null;
+  /** Most of it held at once, in one process, B. */
+  peak?: number | null;
+  /** Still held at the end, B. */
+  kept?: number | null;
+}
+
+export const ALLOC_STAGE: Shape = {
+  blocks: "number",
+  bytes: "number",
+  largest: "number",
+  peak: "number",
+  kept: "number",
+};
+
+/** Blocks of a run up to a size, and larger than that of the row before. */
+export interface AllocSize {
+  /** The size; null: those that are larger than all these, B. */
+  up_to?: number | null;
+  /** How many of a run. */
+  blocks: number;
+}
+
+export const ALLOC_SIZE: Shape = {
+  up_to: "number",
+  blocks: "number",
+};
+
+/** A line that allocates, or a place in a library. */
+export interface AllocSite {
+  /** Its function. */
+  function?: string | null;
+  /** Its source, or the library. */
+  file?: string | null;
+  /** In the source. */
+  line?: number | null;
+  /** In the library, where neither function nor line is known. */
+  offset?: number | null;
+  /** Library or package that it belongs to. */
+  library?: string | null;
+  /** Blocks of a run. */
+  blocks: number;
+  /** Bytes of a run, B. */
+  bytes: number;
+  /** Its largest block, B. */
+  largest?: number | null;
+  /** Share of its blocks that was freed within 1 ms. */
+  short_lived?: number | null;
+}
+
+export const ALLOC_SITE: Shape = {
+  function: "text",
+  file: "text",
+  line: "number",
+  offset: "number",
+  library: "text",
+  blocks: "number",
+  bytes: "number",
+  largest: "number",
+  short_lived: "number",
+};
+
+/** Allocations of a run: each one is recorded, in a process of its own and outside of what is timed. */
+export interface Allocations {
+  /** Runs that this is the mean of, after those that warm it up. */
+  runs?: number | null;
+  /** A run. */
+  each?: AllocStage | null;
+  /** The very first run. */
+  first?: AllocStage | null;
+  /** Loading the subject. */
+  load?: AllocStage | null;
+  /** Processes that allocated in these runs. */
+  processes?: number | null;
+  /** Records that were lost: numbers are too small by as many at most. */
+  lost?: number | null;
+  /** How large the blocks of a run are. */
+  sizes?: AllocSize[] | null;
+  /** Where: those with the most bytes or blocks, most bytes first. */
+  sites?: AllocSite[] | null;
+  /** Places that are left out. */
+  other_sites?: number | null;
+}
+
+export const ALLOCATIONS: Shape = {
+  runs: "number",
+  each: ALLOC_STAGE,
+  first: ALLOC_STAGE,
+  load: ALLOC_STAGE,
+  processes: "number",
+  lost: "number",
+  sizes: [ALLOC_SIZE],
+  sites: [ALLOC_SITE],
+  other_sites: "number",
+};
+
 /** One series of samples over the run. */
 export interface Metric {
   /** Name of the quantity. */
@@ -1411,6 +1514,8 @@ export interface Case {
   launches?: Launch[] | null;
   /** Ratios to a frozen build of the same thing, measured in turn with it. */
   anchored?: Anchored[] | null;
+  /** Allocations of a run, by a pass of its own (--memory). */
+  allocations?: Allocations | null;
   /** tare run: how a watched program went. */
   watch?: Watch | null;
   /** How far the measurement settled. */
@@ -1458,6 +1563,7 @@ export const CASE: Shape = {
   profile: PROFILE,
   launches: [LAUNCH],
   anchored: [ANCHORED],
+  allocations: ALLOCATIONS,
   watch: WATCH,
   stability: STABILITY,
   open_loop: OPEN_LOOP,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * watch_memory.h - what makes a program load libtare-agent.so: the loader looks into the environment. */
-#ifndef WATCH_WATCH_MEMORY_H
-#define WATCH_WATCH_MEMORY_H
+ * memory_agent.h - what makes a program load libtare-agent.so: the loader looks into the environment. */
+#ifndef PROBE_MEMORY_AGENT_H
+#define PROBE_MEMORY_AGENT_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -11,18 +11,18 @@
 
 enum { MEMORY_EVERY = 512 << 10 };
 
-struct watch_memory {
+struct memory_agent {
     bool on;
     bool all;               /* each allocation */
     uint64_t every;         /* else: bytes between samples, on average */
-    char library[PATH_MAX]; /* "" until watch_memory_find() */
+    char library[PATH_MAX]; /* "" until memory_agent_find() */
 };
 
 /* If it is wanted: where the library is. TARE_INVALID: it cannot be done. */
-tare_status watch_memory_find(struct watch_memory *m, tare_error *err);
+tare_status memory_agent_find(struct memory_agent *m, tare_error *err);
 /* Why the loader will not put the library in front of this program; NULL: nothing is known against it. */
-const char *watch_memory_doubt(const char *program);
+const char *memory_agent_doubt(const char *program);
 /* In the child: `trace` is its file, as it is. */
-void watch_memory_environment(const struct watch_memory *m, const char *trace);
+void memory_agent_environment(const struct memory_agent *m, const char *trace);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * watch_memory.c - see watch_memory.h. */
-#include "watch/watch_memory.h"
+ * memory_agent.c - see memory_agent.h. */
+#include "probe/memory_agent.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 #define AGENT "libtare-agent.so"
 
-tare_status watch_memory_find(struct watch_memory *m, tare_error *err)
+tare_status memory_agent_find(struct memory_agent *m, tare_error *err)
 {
     if (!m->on) return TARE_OK;
     if (!library_beside(AGENT, m->library))
@@ -61,7 +61,7 @@ static bool is_static(int fd)
     return true;
 }
 
-const char *watch_memory_doubt(const char *program)
+const char *memory_agent_doubt(const char *program)
 {
     struct stat st;
     int fd = open_program(program, &st);
@@ -78,7 +78,7 @@ const char *watch_memory_doubt(const char *program)
 
 /* ---- in the child ---- */
 
-void watch_memory_environment(const struct watch_memory *m, const char *trace)
+void memory_agent_environment(const struct memory_agent *m, const char *trace)
 {
     char preload[2 * PATH_MAX], every[24];
     if (!m->library[0]) return;
