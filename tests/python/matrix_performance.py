@@ -258,21 +258,34 @@ class Blocks(unittest.TestCase):
         self.assertLess(statistics.median(t.instrument_s for t in whole), 0.02)  # one may lose the processor there
 
     def test_tasks_nest_in_their_own_parents(self):
-        p = tare.PerformanceProfiler()
+        p, least, most = tare.PerformanceProfiler(), [], []  # (begin, end) of each task: a little within its block, a little around it
 
         async def work(i):
+            around = time.perf_counter()
             async with p.profile(f"task {i}"):
+                within = time.perf_counter()
                 with p.profile("step"):
                     await asyncio.sleep(0.02)
+                least.append((within, time.perf_counter()))
+            most.append((around, time.perf_counter()))
             return p.get_metrics().name
 
         async def main():
             with p.profile("all"):
+                spin(0.02)
                 return await asyncio.gather(*(work(i) for i in range(8)))
+
+        def together(spans):
+            seconds, until = 0.0, 0.0
+            for begin, end in sorted(spans):
+                seconds, until = seconds + max(0, end - max(begin, until)), max(until, end)
+            return seconds
 
         self.assertEqual(asyncio.run(main()), [f"task {i}" for i in range(8)])
         whole = p.get_metrics("all").timing
-        self.assertLess(whole.self_time_s, 0.5 * whole.wall_time_s)  # eight that overlap are not eight times the time
+        inside = whole.wall_time_s - whole.self_time_s - whole.instrument_s  # eight that overlap are not eight times the time
+        self.assertGreaterEqual(inside, together(least) - 1e-6)
+        self.assertLessEqual(inside, together(most) + 1e-6)
         self.assertEqual(len(whole.breakdown), 8)
         self.assertEqual(set(p.get_metrics("task 3").timing.breakdown), {"step"})
 

@@ -197,16 +197,25 @@ def test_without_permission_it_says_why(started, build, tmp_path):
     assert "belongs to user 0, and only that user or somebody with CAP_SYS_PTRACE may read it: try sudo" in done.stderr
 
 
-def test_a_forged_table_of_offsets_is_refused(started, tare):
+def test_a_forged_table_of_offsets_is_refused(started, tare, tmp_path):
     """A process that looks like Python, but nothing behind its symbols fits."""
+    done = tmp_path / "done"
+    done.write_bytes(b"-" * 4096)
     p = started("""
-        import ctypes
+        import ctypes, mmap, sys
         at = (ctypes.c_char * 4096).in_dll(ctypes.pythonapi, "_PyRuntime")
+        with open(sys.argv[1], "r+b") as f:
+            done = mmap.mmap(f.fileno(), 4096)
         print("ready", flush=True)
-        ctypes.memset(ctypes.addressof(at), 0, 640)  # offsets, and the list of interpreters
+        ctypes.memset(ctypes.addressof(at), 0, 640)  # offsets, and the list of interpreters: nothing may be called any more
+        done[0] = 1
         while True:
             pass
-    """)
+    """, str(done))
+    deadline = time.monotonic() + 60
+    while done.read_bytes()[0] != 1:
+        assert p.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
     done = tare("attach", "--once", p.pid, status=3)
     assert re.search(r"its (layout is not that|table of offsets)", done.stderr), done.stderr
 
@@ -257,7 +266,7 @@ def check_told_halves(tare, trace):
     assert by_name["main"]["total"]["share"] > 0.95
     few = by_name["calls"]["total"]["hi"] - by_name["calls"]["total"]["lo"] > 0.3  # looks that found it running: a dozen or two
     assert few or by_name["leaf"]["own"]["share"] > 0
-    assert by_name["work"]["own"]["share"] < 0.2
+    assert by_name["work"]["own"]["lo"] < 0.2  # 0.02; few looks leave it wide open
     assert told["rate"]["asked_hz"] == 250 and told["rate"]["stacks_read"] > 10 and told["rate"]["broken_share"] < 0.2
     lines = json.loads(tare("report", "--stacks", "--lines", "--json", trace).stdout)
     assert {f["line"] for f in lines["functions"] if f["name"] == "loop"} & {11, 12}
