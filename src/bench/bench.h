@@ -56,7 +56,8 @@ struct bench_plan {
     int64_t per_run;      /* units in one run; 0: what the subject says */
     uint64_t seed;        /* of the order of cases and of arrivals */
     struct bench_streams streams;
-    bool keep_outputs;          /* for accuracy: outputs of the first run of each case */
+    pid_t service_pid; /* of a service on this machine, whose processes are looked at; 0: none is named */
+    bool keep_outputs; /* for accuracy: outputs of the first run of each case */
     struct tensor_set *outputs; /* one per case, when keep_outputs */
     bool keep_failed;           /* that all cases fail is no error: they are rows, too */
     const bool *ended;          /* set by the subject: what fails from then on ends the bench; may be NULL */

@@ -127,6 +127,7 @@ struct case_work {
     struct run_open_loop open;
     struct load_result requests; /* of a service; kept until they are recorded */
     struct llm_pool streams;     /* of a language model, likewise */
+    struct run_server server;    /* its processes in the window, where they were named */
 };
 
 struct stamp {

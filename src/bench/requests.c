@@ -11,6 +11,7 @@
 #include "bench/record_stream.h"
 #include "bench/spread.h"
 #include "core/mem.h"
+#include "probe/service_view.h"
 
 enum { TENTHS = 10, MOST_REQUESTS = 1 << 21, LATE_NS = 1000000 };
 #define WARM_LEAST_NS UINT64_C(200000000)
@@ -163,11 +164,24 @@ static void take_open_loop(struct case_work *w, const struct load_result *r, uin
     };
 }
 
+/* With the service's processes looked at before and after, where they were named. */
+static tare_status watched_window(struct bench *b, struct case_work *w, struct load_window *window,
+                                  tare_error *err)
+{
+    struct service_view v = {.is_open = false};
+    pid_t pid = b->plan->service_pid;
+    tare_status s = pid ? service_view_begin(&v, pid, err) : TARE_OK;
+    if (s == TARE_OK) s = run_window(b, w, window, &w->requests, err);
+    if (s == TARE_OK && pid) s = service_view_end(&v, b->run, &w->server, err);
+    service_view_release(&v);
+    return s;
+}
+
 tare_status requests_window(struct bench *b, struct case_work *w, tare_error *err)
 {
     struct load_window window = {.window_ns = b->plan->budget_ns, .most = b->plan->max_runs};
     struct load_result *r = &w->requests;
-    tare_status s = run_window(b, w, &window, r, err);
+    tare_status s = watched_window(b, w, &window, err);
     if (s < 0) return s;
     if (b->plan->streams.pool) { /* the next window is of another case */
         llm_pool_release(&w->streams);
@@ -313,6 +327,29 @@ static tare_status put_over_time(struct run *run, struct run_case *c, const stru
     return s == TARE_OK ? s : error_nomem(err, "%zu requests over time", all);
 }
 
+/* Little's law: what is answered in a second, times how long each is under way. */
+static void put_server(struct bench *b, struct run_case *c, const struct case_work *w)
+{
+    const struct load_result *r = &w->requests;
+    struct run_http *h = &c->http;
+    h->server = w->server;
+    if (!w->server.known) {
+        if (b->plan->service_pid) run_unknown(b->run, &c->unknown, "http.server", "its process is gone");
+        return;
+    }
+    double seconds = (double)(r->ended_ns - r->began_ns) / 1e9;
+    if (h->service_ns.known && h->service_ns.mean.known && h->answered.known && seconds > 0)
+        h->server.in_flight = known_f64((double)h->answered.v * (double)h->service_ns.mean.v / 1e9 / seconds);
+    const char *const fields[] = {"name", "thread", "thread_busy", "waited", "usable", "in_flight"};
+    const bool known[] = {h->server.name != NULL, h->server.thread != NULL, h->server.thread_busy.known,
+                          h->server.waited.known, h->server.usable.known,   h->server.in_flight.known};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        char path[40];
+        snprintf(path, sizeof path, "http.server.%s", fields[i]);
+        if (!known[i]) run_unknown(b->run, &c->unknown, path, "the kernel does not tell it of this process");
+    }
+}
+
 tare_status record_http(struct bench *b, struct run_case *c, const struct case_work *w, tare_error *err)
 {
     const struct load_result *r = &w->requests;
@@ -339,6 +376,7 @@ tare_status record_http(struct bench *b, struct run_case *c, const struct case_w
     for (size_t i = 0; status == TARE_OK && i < sizeof parts / sizeof *parts; i++)
         status = put_part(b->run, c, r, &parts[i], err);
     if (status == TARE_OK) status = put_over_time(b->run, c, r, err);
+    put_server(b, c, w);
     if (status < 0 || !b->plan->streams.pool) return status;
     const struct streamed streamed = {b->run,
                                       c,

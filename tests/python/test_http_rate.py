@@ -7,6 +7,7 @@ import math
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import jsonschema
@@ -119,3 +120,72 @@ def test_the_window_over_time_adds_up(tare, server):
 ])
 def test_bad_limits_are_refused_before_anything_is_sent(tare, options, says):
     assert says in tare("bench", "http://127.0.0.1:1/", *options, status=2).stderr
+
+
+BURNER = """
+import http.server, sys, time
+class Burn(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        end = time.process_time() + 0.004
+        while time.process_time() < end: pass
+        body = b"ok"
+        self.send_response(200); self.send_header("Content-Length", str(len(body))); self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *args): pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Burn)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.fixture
+def burner():
+    with subprocess.Popen([sys.executable, "-c", BURNER], stdout=subprocess.PIPE, text=True) as child:
+        yield child, f"http://127.0.0.1:{int(child.stdout.readline())}/"
+        child.kill()
+
+
+def test_the_processes_of_the_service_in_the_same_seconds(tare, burner):
+    """Each request burns 4 ms by the server's own clock: what the kernel says it used is at least that, and little more."""
+    child, url = burner
+    done = tare("bench", url, "--pid", child.pid, "--concurrency", "2", "--budget", "2s", "--warmup", "0", "--json", "--no-save", status=(0, 1, 3))
+    document = json.loads(done.stdout)
+    case = document["cases"][0]
+    server = case["http"]["server"]
+    assert server["pid"] == child.pid and server["name"].startswith("python") and server["processes"] == 1 and server["threads"] >= 2
+    seconds = sum(m["due"] for m in case["http"]["over_time"]) / case["throughput"]["value"]
+    burnt = 0.004 * case["http"]["answered"] / seconds
+    assert burnt * 0.9 <= server["busy"] <= burnt * 1.6 + 0.1
+    assert 0 < server["thread_busy"] <= min(1, server["busy"] * 1.05 + 0.05)
+    assert 1.5 <= server["in_flight"] <= 2.1  # two were under way all the time
+    assert server["rss"] > 5e6 and server["usable"] >= 1
+    assert "http.server" not in case["unknown"]
+
+
+@pytest.mark.parametrize("pid, says", [("999999999", "no such process"), ("0", "--pid"), ("x", "--pid")])
+def test_a_process_that_is_not_there_is_refused(tare, pid, says):
+    assert says in tare("bench", "http://127.0.0.1:1/", "--pid", pid, status=2).stderr
+
+
+def test_replicas_from_the_measured_rates_of_a_service(tare, server, tmp_path):
+    """Two servers that take 2 ms each: 1,000/s at most. What kept the limit says how many replicas 3,000/s need."""
+    tare("bench", server[1] + "/queue?ms=2&servers=2", "--rate", "200,400/s", "--budget", "3s", "--json", status=(0, 1, 3))
+    run = next((tmp_path / "tare-results").glob("bench_*.json"))
+    done = tare("plan", run, "--rate", "3000/s", "--slo", "p50<=100ms", "--json", status=(0, 1, 2))
+    if done.returncode == 0:  # a busy machine may leave the limit undecided: then it says so
+        plan = json.loads(done.stdout)
+        chosen = plan["chosen"]
+        rate = float(chosen["case"].split("=")[1])
+        assert chosen["measured"] and chosen["replicas"] == math.ceil(3000 / rate)
+        assert chosen["response_ns"] <= 100e6
+        text = tare("plan", run, "--rate", "3000/s", "--slo", "p50<=100ms", "--headroom", "20%").stdout
+        assert f"with {math.ceil(3600 / rate)} replicas" in text
+    none = tare("plan", run, "--rate", "3000/s", "--slo", "p50<=1us", "--json", status=(1, 2))
+    assert none.returncode == 2 or json.loads(none.stdout)["chosen"] is None
+
+
+def test_a_service_without_rates_is_not_planned_with(tare, server, tmp_path):
+    tare("bench", server[1] + "/fixed?ms=2", "--concurrency", "2", "--budget", "500ms", status=(0, 1, 3))
+    run = next((tmp_path / "tare-results").glob("bench_*.json"))
+    assert "--rate or --find-rate" in tare("plan", run, "--rate", "50/s", "--slo", "p50<=1s", status=(2, 3)).stderr

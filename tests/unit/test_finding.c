@@ -297,6 +297,76 @@ static void test_notes_of_the_harness(void **state)
     run_release(&r);
 }
 
+/* ---- services ---- */
+
+static void test_what_limits_a_service(void **state)
+{
+    struct run r;
+    (void)state;
+    fixture_sweep(&r);
+    struct run_case *c = r.cases.at[1];
+    struct run_server *s = &c->http.server;
+    c->http.known = true;
+    *s = (struct run_server){.known = true,
+                             .pid = known_u64(7),
+                             .name = "srv",
+                             .thread = "tokenizer",
+                             .busy = known_f64(1.2),
+                             .usable = known_f64(4),
+                             .thread_busy = known_f64(0.97)};
+    finding_judge(&r);
+    finding_has(finding_must(&r, "service.limit")->title,
+                "thread tokenizer of the service was busy for 97 %");
+    s->busy = known_f64(3.9);
+    finding_judge(&r);
+    finding_has(finding_must(&r, "service.limit")->title, "3.90 of 4 processors busy");
+    s->busy = known_f64(0.4);
+    s->thread_busy = known_f64(0.3);
+    finding_judge(&r);
+    finding_must_not(&r, "service.limit"); /* idle, and nothing queues */
+    c->open_loop = (struct run_open_loop){.known = true, .overloaded = known_bool(true)};
+    finding_judge(&r);
+    finding_has(finding_must(&r, "service.limit")->title, "waits for something else");
+    s->known = false;
+    finding_judge(&r);
+    finding_must_not(&r, "service.limit");
+    run_release(&r);
+}
+
+/* Beyond the answer of a search, timeouts and overload are no news. */
+static void test_rate_found(void **state)
+{
+    struct run r;
+    (void)state;
+    fixture_sweep(&r);
+    run_map_text(&r.arena, &r.config, "load", "open");
+    r.rate_search = (struct run_rate_search){
+        .known = true, .slo = "latency.p99<=50 ms", .passed = known_f64(693), .failed = known_f64(724)};
+    for (size_t i = 0; i < r.cases.n; i++) {
+        struct run_case *c = r.cases.at[i];
+        run_map_real(&r.arena, &c->params, "rate", i ? 800 : 600);
+        c->open_loop = (struct run_open_loop){.known = true,
+                                              .offered = known_f64(800),
+                                              .achieved = known_f64(600),
+                                              .overloaded = known_bool(i > 0)};
+        if (i) c->failure = "timeout", c->failed_runs = known_u64(3);
+    }
+    finding_judge(&r);
+    const struct run_finding *f = finding_must(&r, "rate.found");
+    assert_string_equal(f->severity, "info");
+    finding_has(f->title, "latency.p99<=50 ms: kept at 693 requests/s, not at 724");
+    finding_must_not(&r, "load.overloaded");
+    finding_must_not(&r, "runs.failed");
+    r.rate_search.failed.known = false;
+    r.rate_search.why = "interrupted";
+    finding_judge(&r);
+    assert_string_equal(finding_must(&r, "rate.found")->severity, "warn");
+    r.rate_search.passed.known = false;
+    finding_judge(&r);
+    finding_has(finding_must(&r, "rate.found")->title, "no rate was shown to keep it: interrupted");
+    run_release(&r);
+}
+
 /* ---- one case ---- */
 
 static void test_memory_rules(void **state)
@@ -487,6 +557,8 @@ int main(void)
         cmocka_unit_test(test_a_gpu_that_waits),
         cmocka_unit_test(test_a_gpu_that_nobody_watched),
         cmocka_unit_test(test_accuracy_changed),
+        cmocka_unit_test(test_what_limits_a_service),
+        cmocka_unit_test(test_rate_found),
         cmocka_unit_test(test_silent_without_data),
         cmocka_unit_test(test_no_memory),
     };

@@ -32,6 +32,7 @@
     CASE("load.overloaded", "critical", overloaded,                                                                    \
          "latencies of this case say how long it was measured, not how fast it is; offer less, or see `tare plan` "    \
          "for the replicas it needs")                                                                                  \
+    CASE("service.limit", "info", service_limit, NULL)                                                                 \
     RUN("rate.found", "info", rate_found, NULL)                                                                        \
     CASE("stream.coalesced", "warn", coalesced,                                                                        \
          "look for buffering between here and the server (nginx: proxy_buffering off) and for compression; "           \

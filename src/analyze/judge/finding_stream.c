@@ -10,6 +10,61 @@
 #define TOKENS_PER_EVENT 1.1
 #define LENGTHS_APART 1.05 /* the longest median answer over the shortest */
 
+/* ---- the service's own processes in the same seconds ---- */
+
+#define FULL 0.85  /* of a processor: a thread, or all that may be used */
+#define IDLE 0.35  /* of what may be used: it is not processors that it waits for */
+#define SLOWER 3   /* times the least loaded case: requests queue */
+
+/* p99 against that of the case with the least to do; NAN: not known. */
+static double slower_than_least(const struct judging *j, const struct run_case *c)
+{
+    double least = NAN;
+    for (size_t i = 0; i < j->run->cases.n; i++) {
+        const struct run_estimate *p99 = &j->run->cases.at[i]->latency_ns.p99;
+        if (p99->known && !(p99->value >= least)) least = p99->value;
+    }
+    return c->latency_ns.p99.known ? c->latency_ns.p99.value / least : NAN;
+}
+
+/* Where requests queue, what the processes did says what for: one full thread, all processors, or neither. */
+void find_service_limit(struct judging *j, const struct run_case *c)
+{
+    const struct run_server *s = &c->http.server;
+    double busy = OR_NAN(s->busy), usable = OR_NAN(s->usable), thread = OR_NAN(s->thread_busy);
+    double slower = slower_than_least(j, c);
+    bool queues = (c->open_loop.overloaded.known && c->open_loop.overloaded.v) || slower >= SLOWER;
+    struct run_finding *f = NULL;
+    if (!s->known) return;
+    if (busy > FULL * usable) {
+        f = finding_start(j, c, "the service kept %s of %s processors busy: they are its limit",
+                          show_number(busy).s, show_number(usable).s);
+        finding_action(j, f,
+                       "give it more of them, or less work for each request: `tare attach %llu` shows where",
+                       (unsigned long long)s->pid.v);
+    } else if (thread > FULL) {
+        f = finding_start(
+            j, c,
+            "thread %.40s of the service was busy for %s of the time, all together only %s of %s "
+            "processors: one thread is its limit",
+            s->thread ? s->thread : "", show_percent(thread).s, show_number(busy).s, show_number(usable).s);
+        finding_action(j, f,
+                       "spread its work over threads or processes: `tare attach %llu` shows what it does",
+                       (unsigned long long)s->pid.v);
+    } else if (queues && busy < IDLE * usable) {
+        f = finding_start(j, c,
+                          "requests queue, but the service kept only %s of %s processors busy: it waits for "
+                          "something else",
+                          show_number(busy).s, show_number(usable).s);
+        finding_action(
+            j, f, "look at locks, its number of workers, disks, a GPU, another service: `tare attach %llu`",
+            (unsigned long long)s->pid.v);
+    }
+    finding_numbers(j, f, {"busy", busy}, {"usable", usable}, {"thread_busy", thread},
+                    {"p99_times_least", slower});
+    finding_number(j, f, "in_flight", OR_NAN(s->in_flight));
+}
+
 void find_coalesced(struct judging *j, const struct run_case *c)
 {
     const struct run_stream *s = &c->stream;

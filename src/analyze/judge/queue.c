@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyze/judge/finding.h"
+#include "analyze/judge/rate_search.h"
 #include "core/mem.h"
 #include "core/rng.h"
 #include "core/stats.h"
@@ -314,6 +315,8 @@ static double requests_for(const struct run_case *c, const struct capacity_goal 
 
 static const char *why_unusable(const struct run *run, const struct run_case *c, double requests)
 {
+    if (strcmp(run->subject.type, "http") == 0)
+        return "a service is planned with by rates: tare bench --rate or --find-rate";
     if (run_is_open_loop(run)) return "measured under open-loop load: its times include waiting";
     if (!c->samples_raw.known || c->samples_raw.n == 0) return "the document holds no single times of it";
     if (c->samples_raw.n < 20) return "fewer than 20 measured runs";
@@ -338,10 +341,77 @@ static void count_machines(struct capacity *out)
     out->machines_by = by_memory > by_cpu || isnan(by_cpu) ? "memory" : "processors";
 }
 
+/* ---- services: what one replica took under load ---- */
+
+static bool is_rate_of_service(const struct run *run, const struct run_case *c, double *rate)
+{
+    return c->open_loop.known && strcmp(run->subject.type, "http") == 0 && param_number(c, "rate", rate);
+}
+
+/* The lowest rate above this one at which the limit was surely missed, of the same run; INFINITY: none was tried. */
+static tare_status lowest_missed(const struct run *run, const struct rate_limits *l, double above,
+                                 double *out, tare_error *err)
+{
+    *out = INFINITY;
+    for (size_t i = 0; i < run->cases.n; i++) {
+        struct rate_told t;
+        double rate;
+        if (!is_rate_of_service(run, run->cases.at[i], &rate) || rate <= above || rate >= *out) continue;
+        tare_status s = rate_judge(l, run->cases.at[i], &t, err);
+        if (s < 0) return s;
+        if (t.surely && !t.kept) *out = rate;
+    }
+    return TARE_OK;
+}
+
+/* What was measured at this rate: the percentile with its interval. */
+static struct queue_result measured_at(const struct run_case *c, const struct target *limit)
+{
+    struct run_estimate e = {0};
+    struct queue_result r = {
+        .response_ns = NAN, .lo = NAN, .hi = NAN, .wait_mean_ns = NAN, .utilization = NAN};
+    if (!measure_of(c, measure_find(limit->metric), &e)) return r;
+    r.response_ns = e.value;
+    if (e.lo.known) r.lo = e.lo.v;
+    if (e.hi.known) r.hi = e.hi.v;
+    return r;
+}
+
+/* Kept at a rate of one replica, it is kept by as many as share the whole: halves of independent arrivals are
+ * independent again. */
+static tare_status plan_service(struct capacity *out, double rate, const struct capacity_goal *goal,
+                                tare_error *err)
+{
+    struct rate_limits l = {.n = 1, .of = {goal->limit}};
+    struct rate_told t;
+    double missed, wanted = out->requests * (1 + goal->headroom);
+    tare_status s = rate_judge(&l, out->c, &t, err);
+    if (s == TARE_OK) s = lowest_missed(out->run, &l, rate, &missed, err);
+    if (s < 0) return s;
+    out->measured = true;
+    out->plan = (struct queue_plan){.service_ns = NAN, .mean_ns = NAN, .breaks_at = NAN, .saturates_at = NAN};
+    if (out->c->http.limited.known && out->c->http.limited.v)
+        out->unusable = "the client was at its limit";
+    else if (!t.surely)
+        out->unusable = "too short to be sure that the limit was kept";
+    else if (!t.kept)
+        out->plan.why_not = "the limit was missed at this rate";
+    else if (ceil(wanted / rate) > QUEUE_SERVERS_MAX)
+        out->plan.why_not = "more replicas than can be planned for";
+    if (out->unusable || out->plan.why_not) return TARE_OK;
+    out->plan.possible = true;
+    out->plan.servers = (uint32_t)ceil(wanted / rate - 1e-9);
+    out->plan.at_rate = measured_at(out->c, &goal->limit);
+    if (isfinite(missed)) out->plan.breaks_at = missed * out->plan.servers;
+    return TARE_OK;
+}
+
 tare_status capacity_plan(struct capacity *out, const struct run *run, const struct run_case *c,
                           const struct capacity_goal *goal, tare_error *err)
 {
+    double rate;
     *out = (struct capacity){.run = run, .c = c, .requests = requests_for(c, goal)};
+    if (is_rate_of_service(run, c, &rate) && !isnan(out->requests)) return plan_service(out, rate, goal, err);
     out->unusable = why_unusable(run, c, out->requests);
     if (out->unusable) return TARE_OK;
     const struct run_samples *s = &c->samples_raw;
@@ -359,5 +429,7 @@ tare_status capacity_plan(struct capacity *out, const struct run *run, const str
 bool capacity_is_better(const struct capacity *a, const struct capacity *b)
 {
     if (a->plan.servers != b->plan.servers) return a->plan.servers < b->plan.servers;
+    if (isnan(a->plan.at_rate.response_ns) || isnan(b->plan.at_rate.response_ns))
+        return !isnan(a->plan.at_rate.response_ns);
     return a->plan.at_rate.response_ns < b->plan.at_rate.response_ns;
 }

@@ -5,7 +5,10 @@
  *
  * Assumed, and to be said wherever results are shown: a request is one run of the case; each replica
  * serves one request at a time, as fast as it was measured; requests arrive independently of each other;
- * service times do not depend on the load. */
+ * service times do not depend on the load.
+ *
+ * A service that was measured under open-loop load is not simulated: a case at a rate at which the limit was surely
+ * kept says what one replica takes, and the rate is divided evenly. */
 #ifndef ANALYZE_QUEUE_H
 #define ANALYZE_QUEUE_H
 
@@ -67,6 +70,7 @@ struct capacity {
     const struct run *run;
     const struct run_case *c;
     const char *unusable; /* why the case cannot be planned with; NULL: it can */
+    bool measured;        /* of a service: its rates under load, nothing is simulated */
     bool few_samples; /* fewer than 5 of the single times lie beyond the percentile: its tail is a guess */
     double requests;  /* per second */
     struct queue_plan plan;

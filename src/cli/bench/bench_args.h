@@ -29,7 +29,7 @@
 struct http_args {
     const char *body, *method, *text; /* text: that a good answer has; NULL: not said */
     struct opt_list headers;
-    uint64_t connections, status; /* 0: not said */
+    uint64_t connections, status, pid; /* 0: not said */
     bool fresh, find_rate;
 };
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * bench_http.c - what `tare bench http://..` has of its own: its options, the opened service, a case for each rate or
  * concurrency. */
+#include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +35,9 @@ struct opt *bench_http_rows(struct bench_args *a, struct opt *to)
                  .only_for = KIND_SERVICE, .flags = OPT_NO_DEFAULT),
         OPT_STRING(0, "expect-body", &h->text, "<text>", "what must stand in the body of a good answer",
                  .only_for = KIND_SERVICE),
+        OPT_UINT_IN(0, "pid", &h->pid, 1, INT32_MAX,
+                 "a process of the service on this machine: what it and its children did in the same seconds",
+                 .only_for = KIND_SERVICE, .flags = OPT_NO_DEFAULT),
         OPT_FLAG(0, "find-rate", &h->find_rate,
                  "search the highest rate that keeps --slo; --budget is of a window that confirms it, --rate where to "
                  "begin",
@@ -134,6 +139,8 @@ int bench_service_plan(struct cli *cli, const struct bench_args *a, struct bench
     if (!rc) rc = read_bodies(cli, a, out);
     if (!rc && a->http.text && strlen(a->http.text) > 255)
         rc = cli_usage_error(cli, "--expect-body: at most 255 bytes");
+    if (!rc && a->http.pid && kill((pid_t)a->http.pid, 0) < 0 && errno == ESRCH)
+        rc = cli_usage_error(cli, "--pid %llu: there is no such process", (unsigned long long)a->http.pid);
     return rc ? rc : check_files_left(cli, a, out);
 }
 

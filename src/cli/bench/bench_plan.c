@@ -94,6 +94,7 @@ static struct bench_plan asked_plan(const struct bench_args *a, bool built_in)
     p.concurrency = a->kind == KIND_SERVICE ? 1 : (unsigned)a->concurrency;
     p.per_run = (int64_t)a->per_run;
     p.seed = a->seed;
+    p.service_pid = (pid_t)a->http.pid;
     p.unit = a->unit ? a->unit : usual_unit(a, built_in);
     p.interrupted = &interrupted;
     return p;

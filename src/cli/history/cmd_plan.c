@@ -21,6 +21,10 @@ static const char *const assumptions[] = {
     "requests arrive independently of each other (Poisson); service times are drawn from the measured ones",
     "a replica is alone on the processors its threads need",
 };
+static const char *const of_services[] = {
+    "a replica keeps at its share of the rate what one was measured to keep at a rate as high",
+    "requests arrive independently of each other (Poisson), and are divided evenly",
+};
 
 struct plan_question {
     struct capacity_goal goal;
@@ -152,15 +156,21 @@ static void say_replicas(struct answer *a, const struct capacity *row)
     double machines = row->machines.known ? row->machines.v : NAN;
     answer_uint(a, "replicas", p->servers, "%u", p->servers);
     answer_f64(a, "utilization", at->utilization, NULL);
-    fmt_share(answer_text(a), at->utilization);
+    if (row->measured)
+        answer_say(a, "-");
+    else
+        fmt_share(answer_text(a), at->utilization);
     say_time(a, "response_ns", at->response_ns);
     answer_say(a, "%s", isnan(memory) ? "-" : show_bytes(memory).s);
     answer_say(a, "%s", isnan(machines) ? "-" : show_number(machines).s);
     answer_f64(a, "response_ns_lo", at->lo, NULL);
     answer_f64(a, "response_ns_hi", at->hi, NULL);
     answer_f64(a, "wait_mean_ns", at->wait_mean_ns, NULL);
-    answer_f64(a, "breaks_at_per_s", p->breaks_at, "at %s/s (%s)", show_number(p->breaks_at).s,
-               show_more(p->breaks_at / row->requests).s);
+    if (isnan(p->breaks_at))
+        answer_null(a, "breaks_at_per_s", "no higher rate was surely missed");
+    else
+        answer_f64(a, "breaks_at_per_s", p->breaks_at, "at %s/s (%s)", show_number(p->breaks_at).s,
+                   show_more(p->breaks_at / row->requests).s);
     answer_f64(a, "saturates_at_per_s", p->saturates_at, NULL);
     answer_f64(a, "machines", machines, NULL);
     answer_str(a, "machines_by", row->machines_by, NULL);
@@ -183,6 +193,7 @@ static void say_case(struct answer *a, const struct capacity *row, bool with_sub
     answer_str(a, "why", why_not, NULL);
     answer_f64(a, "requests_per_s", row->requests, NULL);
     say_time(a, "service_ns", row->unusable ? NAN : p->service_ns);
+    if (row->measured) answer_bool(a, "measured", true, NULL);
     answer_bool(a, "few_samples", row->few_samples, NULL);
     if (possible) {
         say_replicas(a, row);
@@ -209,12 +220,29 @@ static void say_cases(struct answer *a, const struct rows *rows, const struct pl
     answer_table_end(a);
 }
 
+/* Of a service: what one replica was measured to take. */
+static void say_measured(struct answer *a, const struct capacity *row, const struct plan_question *q)
+{
+    const struct queue_plan *p = &row->plan;
+    answer_say(a, "each takes %s/s; at this case's rate one was measured to keep %s <= %s",
+               show_number(row->requests / p->servers).s, limit_name(q), show_time(q->goal.limit.value).s);
+    if (!isnan(p->at_rate.response_ns)) answer_say(a, " (%s)", show_time(p->at_rate.response_ns).s);
+    answer_say(a, "\n");
+    if (!isnan(p->breaks_at))
+        answer_say(a, "first to break: the %s, surely at %s requests/s (%s)\n", limit_name(q),
+                   show_number(p->breaks_at).s, show_more(p->breaks_at / row->requests).s);
+}
+
 static void say_reason(struct answer *a, const struct capacity *row, const struct plan_question *q)
 {
     const struct queue_plan *p = &row->plan;
     answer_say(a, "use ");
     say_plain(a, row->c->name);
     answer_say(a, " with %u %s: ", p->servers, p->servers == 1 ? "replica" : "replicas");
+    if (row->measured) {
+        say_measured(a, row, q);
+        return;
+    }
     answer_say(a, "%s busy, %s %s (%s to %s), limit %s", show_percent(p->at_rate.utilization).s,
                limit_name(q), show_time(p->at_rate.response_ns).s, show_time(p->at_rate.lo).s,
                show_time(p->at_rate.hi).s, show_time(q->goal.limit.value).s);
@@ -270,21 +298,31 @@ static void say_goal(struct answer *a, const struct capacity_goal *g, const stru
     answer_uint(a, "seed", g->seed, "\n\n");
 }
 
+static bool is_of_services(const struct rows *rows)
+{
+    for (size_t i = 0; i < rows->all.n; i++)
+        if (!rows->all.items[i].unusable && !rows->all.items[i].measured) return false;
+    return rows->all.n > 0;
+}
+
 static int answer_plan(struct cli *cli, const struct rows *rows, const struct plan_question *q,
                        bool with_subject)
 {
-    enum { N_ASSUMED = sizeof assumptions / sizeof *assumptions };
+    bool services = is_of_services(rows);
+    const char *const *assumed = services ? of_services : assumptions;
+    const size_t n_assumed =
+        services ? sizeof of_services / sizeof *of_services : sizeof assumptions / sizeof *assumptions;
     struct answer a;
     cli_answer_begin(cli, &a, q->json);
     say_goal(&a, &q->goal, q);
     answer_list(&a, "assumptions");
-    for (size_t i = 0; i < N_ASSUMED; i++) answer_str(&a, NULL, assumptions[i], NULL);
+    for (size_t i = 0; i < n_assumed; i++) answer_str(&a, NULL, assumed[i], NULL);
     answer_list_end(&a);
     say_cases(&a, rows, q, with_subject);
     say_doubts(&a, rows, q);
     say_chosen(&a, rows, q);
     answer_say(&a, "\nassumed:\n");
-    for (size_t i = 0; i < N_ASSUMED; i++) answer_say(&a, "- %s\n", assumptions[i]);
+    for (size_t i = 0; i < n_assumed; i++) answer_say(&a, "- %s\n", assumed[i]);
     int rc = cli_answer_end(cli, &a);
     return rc == CLI_GOOD && !rows->chosen ? CLI_FINDING : rc;
 }

@@ -41,6 +41,8 @@ static void write_case(struct buf *b, const struct run_case *c)
     add_spread(b, "from sending", &h->service_ns);
     add_spread(b, "sent late by", &h->delay_ns);
     if (h->connections.known) buf_printf(b, "; %s", show_count((double)h->connections.v, "connection").s);
+    if (h->server.known && h->server.busy.known)
+        buf_printf(b, "; service %s processors busy", show_number(h->server.busy.v).s);
     if (h->client_ns.known) buf_printf(b, "; this client %s a request", show_time((double)h->client_ns.v).s);
     buf_add_char(b, '\n');
 }
