@@ -227,9 +227,26 @@ test("a hundred thousand points are drawn at once", async (t) => {
 
 // ---- layers, roofline ----
 
+test("throughput over p95 has the limit and the best case that keeps it", async () => {
+  const sweep = readJson("data/sweep.json");
+  sweep.cases[0].latency_ns.p95.hi = 30e6; // the others have no upper end
+  sweep.config = { ...sweep.config, latency_limit_s: 0.08 };
+  await withPage(fill("plots-serving", [{ kind: "run", name: "sweep", document: sweep }]), async (page) => {
+    await settles(() => page.textContent("#summary-serving"), /Limit: p95 <= 80\sms\. Most within it, surely: batch=1,seq=128.* 2 without a p95/);
+    await figure(page, "serving").locator(".drawing").focus();
+    await page.keyboard.press("ArrowRight");
+    await settles(answerOf(page, "serving"), /batch=\d+.*p95 [\d.]+/);
+    await tool(page, "serving", "Table").click();
+    assert.match(await figure(page, "serving").locator("tbody").textContent(), /yes/);
+    await shot(page, "plots-serving");
+  });
+});
+
 test("layers are bars, areas and a roofline; by group on request", async () => {
   await withPage(layered(), async (page) => {
-    await settles(() => page.textContent("#summary-layers"), /First: encoder\/layer\.\d\/\w+\/dense/);
+    await settles(() => page.textContent("#summary-layers"), /First: encoder\/layer\.\*\/\w+\/dense ×6/);
+    await figure(page, "layers").locator("select").selectOption("layer");
+    await settles(() => page.textContent("#summary-layers"), /First: encoder\/layer\.\d\/\w+\/dense [\d.]/);
     await settles(() => page.textContent("#summary-roofline"), /bound by arithmetic.*by memory.*ridge/);
     await figure(page, "layers").locator("select").selectOption("group");
     await settles(() => page.textContent("#summary-layers"), /First: mlp/);
@@ -274,11 +291,12 @@ test("a comparison measured in turn shows its verdicts by word and colour", asyn
   await withPage(
     fill("plots-ab", [{ kind: "comparison", name: "int8", document: readJson(data("comparison")) }]),
     async (page) => {
+      assert.match(await page.textContent("h1"), /^new is [\d.]+x as fast as base \([\d.]+x to [\d.]+x\)/);
       assert.match(await page.textContent("#comparison .verdict"), /improved/);
       await settles(() => page.textContent("#summary-comparison"), /4 improved\. Intervals of the ratio at 95\s% confidence/);
       await figure(page, "comparison").locator(".drawing").focus();
       await page.keyboard.press("End");
-      await settles(answerOf(page, "comparison"), /memory\.peak: −[\d.]+\s% .*improved/);
+      await settles(answerOf(page, "comparison"), /memory\.peak: [\d.]+\s[MG]iB → [\d.]+\s[MG]iB, −[\d.]+\s% .*improved/);
     },
   );
 });
@@ -295,7 +313,8 @@ test("a watched program has its timeline, phases and alerts", async () => {
   await withPage(watched(), async (page) => {
     assert.match(await page.textContent("#timeline"), /process\.threads>0/);
     assert.ok((await page.locator("#timeline .plot").count()) >= 2);
-    assert.match(await page.textContent("#fig-memory-time"), /Memory over time/);
+    assert.match(await page.textContent("#headline .tiles"), /Wall time.*Processor time.*Peak memory.*Exit code/s);
+    assert.equal(await page.locator("#memory").count(), 0, "memory is drawn once, on the timeline");
     const any = figure(page, "time-any");
     await any.locator("select").selectOption({ label: "process.count" });
     await settles(() => any.locator("h3").textContent(), /process\.count/);

@@ -2,7 +2,8 @@
 // Shell.tsx - the page around the parts: its head, the choice of document, navigation, keys. Knows the table of parts
 // and no part. The pages of the server (app/) show documents by the same Document.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Item, Page, RunDocument } from "./data/page";
+import { answerOf, readComparison } from "./data/comparison";
+import type { Item, JsonObject, Page, RunDocument } from "./data/page";
 import { type Section, sectionsOf } from "./sections";
 import { Boundary } from "./ui/Boundary";
 import { instant, shown } from "./ui/format";
@@ -263,6 +264,16 @@ export function Document(props: { item: Item; page: Page }) {
   );
 }
 
+/** Of a comparison the answer; else what was weighed, or the page's own title where it holds several documents. */
+function headingOf(page: Page, item: Item): string {
+  try {
+    if (item.kind === "comparison") return answerOf(readComparison(item.document as JsonObject));
+  } catch {
+    return itemTitle(item); // its part says what is wrong with it
+  }
+  return page.items.length > 1 ? (page.title ?? itemTitle(item)) : itemTitle(item);
+}
+
 export function Shell(props: { page: Page }) {
   const { page } = props;
   const [chosen, setChosen] = useView("item", "0");
@@ -275,7 +286,7 @@ export function Shell(props: { page: Page }) {
     (i) => setChosen(String(i)),
     (open) => setHelp((h) => open ?? !h),
   );
-  const heading = page.items.length > 1 ? (page.title ?? itemTitle(item)) : itemTitle(item);
+  const heading = headingOf(page, item);
   return (
     <>
       <Skip />

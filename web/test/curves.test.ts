@@ -2,7 +2,7 @@
 // Cases as curves: which belong together, where the knee is, and that unknown stays unknown.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { align, kneeOf, sweepsOf, wantsLog } from "../src/data/curves";
+import { align, kneeOf, limitOf, servingOf, sweepsOf, wantsLog } from "../src/data/curves";
 import type { Case, RunDocument } from "../src/data/page";
 
 function made(params: Record<string, number | string>, rate?: number, half = 0): Case {
@@ -99,4 +99,41 @@ test("places that double are read on a logarithmic axis", () => {
   assert.equal(wantsLog([1, 2, 4, 8]), true);
   assert.equal(wantsLog([100, 110, 120]), false);
   assert.equal(wantsLog([0, 1, 64]), false);
+});
+
+const estimate = (value: number | null, lo: number | null = value, hi: number | null = value) => ({ value, lo, hi });
+const served = (name: string, rate: number, p50: number, p95: ReturnType<typeof estimate> | null): Case =>
+  ({ name, throughput: { ...estimate(rate), unit: "texts/s" }, latency_ns: { p50: estimate(p50), p95 } }) as Case;
+
+test("throughput over p95: sorted, with the limit, and the best that surely keeps it", () => {
+  const cases = [
+    served("b=8", 300, 30e6, estimate(90e6, 80e6, 120e6)),
+    served("b=1", 100, 10e6, estimate(12e6, 11e6, 13e6)),
+    served("b=4", 200, 20e6, estimate(40e6, 30e6, 60e6)),
+    served("b=16", 400, 60e6, null),
+  ];
+  const s = servingOf({ cases, config: { latency_limit_s: 0.1 } } as RunDocument)!;
+  assert.equal(s.by, "p95");
+  assert.deepEqual(
+    s.points.map((p) => p.case),
+    ["b=1", "b=4", "b=8"],
+  );
+  assert.equal(s.limit, 100e6);
+  assert.equal(s.best!.case, "b=4", "b=8 may be over the limit: its interval reaches past it");
+  assert.equal(s.without, 1);
+});
+
+test("where p95 is known of one case only, medians take its place and no limit is drawn", () => {
+  const cases = [served("b=1", 100, 10e6, estimate(12e6)), served("b=8", 300, 30e6, null)];
+  const s = servingOf({ cases, config: { latency_limit_s: 0.1 } } as RunDocument)!;
+  assert.deepEqual([s.by, s.limit, s.best, s.without], ["p50", null, null, 0]);
+  assert.equal(servingOf({ cases: cases.slice(0, 1) } as RunDocument), null);
+});
+
+test("the limit on p95: what was asked, else the strictest target on p95", () => {
+  const target = (metric: string, op: string, value: number) => ({ metric, op, value });
+  const run = { targets: [target("latency.p95", "<=", 8e7), target("latency.p95", "<=", 5e7), target("latency.p50", "<=", 1e7)] };
+  assert.equal(limitOf(run as RunDocument), 5e7);
+  assert.equal(limitOf({ ...run, config: { latency_limit_s: 0.2 } } as unknown as RunDocument), 2e8);
+  assert.equal(limitOf({ targets: [target("latency.p95", ">=", 1)] } as RunDocument), null);
 });

@@ -2,7 +2,7 @@
 // Layers: shares add up, groups are sums, and the rectangles of a tree-map fill their box without covering each other.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { profileText, type Rect, slicesOf, squarify, sumBy, treemap, weightOf, withRest } from "../src/data/layers";
+import { foldRepeats, profileText, type Rect, slicesOf, squarify, sumBy, treemap, weightOf, withRest } from "../src/data/layers";
 import type { Layer } from "../src/data/page";
 import { shortName } from "../src/scenes/treemap";
 
@@ -101,4 +101,18 @@ test("a profiled pass that was not slower is not made -9 % slower", () => {
   assert.equal(slower, "Layers were timed in 5 profiled runs of their own, which the profiler made 20 % slower, 1.5 µs of it are taken off each node.");
   const faster = profileText({ runs: 5, overhead: -0.09, node_ns: 0 } as never);
   assert.equal(faster, "Layers were timed in 5 profiled runs of their own, which were not slower than the others, so that what the profiler adds is below their spread.");
+});
+
+test("repeated blocks are one row with their number; a name of its own stays", () => {
+  const layer = (name: string, op: string, flops: number) => ({ name, op, group: "mlp", flops });
+  const list = [0, 1, 2].map((i) => layer(`/encoder/layer.${i}/dense/MatMul`, "MatMul", 10));
+  const all = slicesOf([...list, layer("/encoder/layer.0/dense/Add", "Add", 4), layer("/conv2d/Conv", "Conv", 6)], "flops");
+  const folded = foldRepeats(all).map((s) => [s.name, s.op, s.value, s.count]);
+  assert.deepEqual(folded, [
+    ["/encoder/layer.*/dense/MatMul", "MatMul", 30, 3],
+    ["/conv2d/Conv", "Conv", 6, 1],
+    ["/encoder/layer.0/dense/Add", "Add", 4, 1],
+  ]);
+  const share = foldRepeats(all).reduce((sum, s) => sum + s.share, 0);
+  assert.ok(Math.abs(share - 1) < 1e-12);
 });

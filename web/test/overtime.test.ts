@@ -2,7 +2,7 @@
 // Timelines, comparisons and histories as they come from files of any version: what fits is read, the rest is unknown.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { countVerdicts, ordered, ratioReach, readComparison } from "../src/data/comparison";
+import { answerOf, countVerdicts, ordered, ratioReach, readComparison } from "../src/data/comparison";
 import { pointName, readHistory } from "../src/data/history";
 import { column, panelsOf, readTimeline, readWatch, seriesName, timelineFor } from "../src/data/timeline";
 
@@ -164,4 +164,32 @@ test("histories: levels stand at each of their points, changes outside are dropp
   assert.equal(pointName(points[0]!), "2026-01-01 12:00");
   assert.equal(pointName(points[1]!), "2026-01-02 12:00, abcdef0123");
   assert.deepEqual(readHistory({}).series, []);
+});
+
+test("the answer of a comparison: how many times, or that nothing can be told", () => {
+  const row = (name: string, verdict: string, value: number) => ({
+    name,
+    metrics: [{ ...metric("latency.p50", verdict, value), ratio: { value, lo: value * 0.9, hi: value * 1.1 } }],
+  });
+  const answer = (verdict: string, ...cases: object[]) => answerOf(readComparison({ verdict, cases } as never));
+  assert.equal(answer("improved", row("a", "improved", 0.5)), "new is 2x as fast as base (1.82x to 2.22x)");
+  assert.equal(answer("regressed", row("a", "same", 1), row("b", "regressed", 2)), "new takes 2x as long as base (1.8x to 2.2x) at b");
+  assert.equal(answer("same", row("a", "same", 1)), "no change between base and new");
+  assert.equal(answer("regressed"), "new is worse than base", "a metric other than time decided");
+  assert.match(answer("inconclusive", row("a", "inconclusive", 2)), /cannot be told/);
+});
+
+test("rows stand by case, the case that decides first", () => {
+  const of = (name: string, ...metrics: object[]) => ({ name, metrics });
+  const c = readComparison({
+    cases: [of("calm", metric("p", "same", 1)), of("worse", metric("p", "same", 1), metric("q", "regressed", 2))],
+  } as never);
+  assert.deepEqual(
+    ordered(c.rows).map((r) => [r.case, r.metric]),
+    [
+      ["worse", "q"],
+      ["worse", "p"],
+      ["calm", "p"],
+    ],
+  );
 });

@@ -42,6 +42,35 @@ test("the headline takes the best of what is known and names its case", () => {
   assert.ok(!("Targets met" in tiles));
 });
 
+test("a watched program has wall time, processor time, memory and its end", () => {
+  const once = { p50: { value: 2e9 }, min: 2e9 };
+  const c = { name: "", latency_ns: once, cpu: { user_ns: 3e9, system_ns: 1e9 }, memory: { rss_peak: 2 ** 30 }, samples: 1 };
+  const of = (watch: object) =>
+    headlineNumbers({ cases: [{ ...c, watch }] } as never).map((t) => [t.name, plain(t.value), plain(t.detail)]);
+  assert.deepEqual(of({ exit_code: 3, samples: 20 }), [
+    ["Wall time", "2 s", "20 samples"],
+    ["Processor time", "4 s", "3 s user, 1 s system; 2 processors on average"],
+    ["Peak memory", "1 GiB", "resident, of the process"],
+    ["Exit code", "3", "failure"],
+  ]);
+  assert.deepEqual(of({ exit_code: null, signal: 9, still_running: 2 })[3], ["Ended by signal", "9", "2 of its processes still ran"]);
+  assert.equal(of({ exit_code: null }).length, 3, "an end that nobody saw is not told");
+});
+
+test("a model that was looked at has its totals; a lower bound says so", () => {
+  const cost = { macs: 2e9, flops: 4e9, complete: false };
+  const graph = { parameters: 22.7e6, parameter_bytes: 2 ** 20, activation_peak: null, cost_per_run: cost, nodes: 222 };
+  const run = { kind: "inspect", subject: { static: graph, size_bytes: 2 ** 21 }, cases: [{ name: "x" }] } as never;
+  assert.deepEqual(
+    headlineNumbers(run).map((t) => [t.name, plain(t.value), plain(t.detail)]),
+    [
+      ["Parameters", "22.7 M", "1 MiB of weights"],
+      ["Multiply-accumulates", "2 G", "at least, per run; 4 GFLOP"],
+      ["Size of the file", "2 MiB", "222 nodes"],
+    ],
+  );
+});
+
 test("a run without any case has no number, rather than a 0", () => {
   assert.deepEqual(headlineNumbers({ cases: [] }), []);
   assert.equal(

@@ -8,10 +8,19 @@ import type {
   ComparisonNote,
   ComparisonUnmatched,
 } from "./document.gen";
+import { number } from "../ui/format";
 import type { JsonObject } from "./page";
 
 export type Verdict = "regressed" | "improved" | "same" | "inconclusive" | "unverified";
 export const VERDICTS: readonly Verdict[] = ["regressed", "improved", "same", "inconclusive", "unverified"];
+
+const SENTENCES: Record<Verdict, string> = {
+  regressed: "new is worse than base",
+  improved: "new is better than base",
+  same: "no change between base and new",
+  inconclusive: "it cannot be told yet whether new differs from base",
+  unverified: "not judged: how much runs differ by themselves is unknown",
+};
 
 export interface ComparedRow extends ComparisonMetric {
   case: string;
@@ -64,11 +73,32 @@ export function ratioReach(rows: ComparedRow[]): number {
   return Math.min(reach * 1.05, 8);
 }
 
-/** The rows that decide first, then by how far they moved. */
+const weight = (r: ComparedRow): number => VERDICTS.indexOf(r.verdict) + (r.role === "gate" ? 0 : 0.5);
+
+/** Case by case, the one that decides first; in a case the rows that decide first, then by how far they moved. */
 export function ordered(rows: ComparedRow[]): ComparedRow[] {
   const moved = (r: ComparedRow) => (isRatio(r.ratio?.value) ? Math.abs(Math.log(r.ratio.value)) : -1);
-  const weight = (r: ComparedRow) => VERDICTS.indexOf(r.verdict) + (r.role === "gate" ? 0 : 0.5);
-  return [...rows].sort((a, b) => weight(a) - weight(b) || moved(b) - moved(a));
+  const byWeight = (a: ComparedRow, b: ComparedRow) => weight(a) - weight(b) || moved(b) - moved(a);
+  const cases = new Map<string, ComparedRow[]>();
+  for (const r of [...rows].sort(byWeight)) cases.set(r.case, [...(cases.get(r.case) ?? []), r]);
+  return [...cases.values()].flat();
+}
+
+const times = (v: number): string => `${number(v)}x`;
+
+/** As people say it: "new is 1.62x as fast as base (1.58x to 1.7x)"; else the verdict as a sentence. The text of
+ * `tare compare` begins with the same words. */
+export function answerOf(c: Comparison): string {
+  // "latency": documents of before 0.1 had no other
+  const medians = c.rows.filter((r) => /^latency(\.p50)?$/.test(r.metric) && isRatio(r.ratio?.value));
+  const told = medians.find((r) => r.verdict === c.verdict) ?? null;
+  const { value, lo, hi } = told?.ratio ?? {};
+  const where = told && new Set(c.rows.map((r) => r.case)).size > 1 ? ` at ${told.case}` : "";
+  if (c.verdict === "improved" && isRatio(value) && isRatio(lo) && isRatio(hi))
+    return `new is ${times(1 / value)} as fast as base (${times(1 / hi)} to ${times(1 / lo)})${where}`;
+  if (c.verdict === "regressed" && isRatio(value) && isRatio(lo) && isRatio(hi))
+    return `new takes ${times(value)} as long as base (${times(lo)} to ${times(hi)})${where}`;
+  return SENTENCES[c.verdict];
 }
 
 export function countVerdicts(rows: ComparedRow[]): [Verdict, number][] {

@@ -23,6 +23,25 @@ export interface Aligned {
   curves: { label: string; value: (number | null)[]; lo: (number | null)[]; hi: (number | null)[] }[];
 }
 
+/** What is served, over how long it takes: a case each. */
+export interface ServingPoint {
+  case: string;
+  latency: Estimate & { value: number };
+  throughput: Estimate & { value: number };
+}
+
+export interface Serving {
+  /** The percentile that cases are placed by: p95 where it is known of two or more. */
+  by: "p95" | "p50";
+  unit: string;
+  points: ServingPoint[];
+  /** Cases that lack one of both. */
+  without: number;
+  /** The limit on p95 in nanoseconds, and the most throughput of what surely keeps it. */
+  limit: number | null;
+  best: ServingPoint | null;
+}
+
 export interface Knee {
   x: number;
   case: string;
@@ -142,4 +161,43 @@ export const hasKnees = (param: string): boolean => GAINS.has(param);
 export function kneeOf(sweep: Sweep, run: RunDocument): Knee | null {
   if (run.config?.load === "open" || !hasKnees(sweep.param)) return null; // open: throughput is what was asked for
   return kneeFound(sweep, run.findings ?? []) ?? kneeByBounds(sweep);
+}
+
+/* ---- what is served, over how long it takes ---- */
+
+const isEstimate = (e: Estimate | null | undefined): e is Estimate & { value: number } =>
+  typeof e?.value === "number" && Number.isFinite(e.value);
+
+/** The limit on p95 that the run was asked to keep, in nanoseconds: of --latency-limit, else the strictest target. */
+export function limitOf(run: RunDocument): number | null {
+  const asked = run.config?.latency_limit_s;
+  if (typeof asked === "number" && asked > 0) return asked * 1e9;
+  const targets = (run.targets ?? []).filter((t) => t.metric === "latency.p95" && (t.op === "<=" || t.op === "<"));
+  const values = targets.map((t) => t.value).filter((v): v is number => typeof v === "number" && v > 0);
+  return values.length ? Math.min(...values) : null;
+}
+
+const pointsBy = (cases: Case[], by: "p95" | "p50"): ServingPoint[] =>
+  cases.flatMap((c) => {
+    const latency = c.latency_ns?.[by];
+    return isEstimate(latency) && isEstimate(c.throughput) ? [{ case: c.name, latency, throughput: c.throughput }] : [];
+  });
+
+/** The best case among those whose whole interval of p95 lies within the limit. */
+function bestWithin(points: ServingPoint[], limit: number | null): ServingPoint | null {
+  const within = points.filter((p) => limit !== null && typeof p.latency.hi === "number" && p.latency.hi <= limit);
+  return within.reduce<ServingPoint | null>((b, p) => (b === null || p.throughput.value > b.throughput.value ? p : b), null);
+}
+
+/** null: there are not two cases to be weighed against each other. */
+export function servingOf(run: RunDocument): Serving | null {
+  const cases = (run.cases ?? []).filter((c) => c.throughput || c.latency_ns);
+  const tails = pointsBy(cases, "p95");
+  const by = tails.length > 1 ? "p95" : "p50";
+  const points = by === "p95" ? tails : pointsBy(cases, "p50");
+  if (points.length < 2) return null;
+  const limit = by === "p95" ? limitOf(run) : null;
+  const unit = cases.find((c) => c.throughput?.unit)?.throughput?.unit ?? "/s";
+  points.sort((a, b) => a.latency.value - b.latency.value);
+  return { by, unit, points, without: cases.length - points.length, limit, best: bestWithin(points, limit) };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // headline.ts - the few numbers of a run that stand first. Pure.
-import { bytes, count, duration, interval, isKnown, known, percent, rate } from "../ui/format";
-import type { Case, RunDocument, Target } from "./page";
+import { bytes, count, duration, interval, isKnown, known, number, percent, rate, si } from "../ui/format";
+import type { Case, RunDocument, Static, Target } from "./page";
 
 export interface Tile {
   name: string;
@@ -94,8 +94,57 @@ function sampleTile(cases: readonly Case[]): Tile | null {
   };
 }
 
+/* ---- a watched program: it ran once, so that there is nothing to be counted ---- */
+
+function wallTile(c: Case): Tile | null {
+  const wall = c.latency_ns?.p50?.value;
+  const n = c.watch?.samples;
+  return isKnown(wall) ? { name: "Wall time", value: duration(wall), detail: isKnown(n) ? `${count(n)} samples` : "" } : null;
+}
+
+function processorTile(c: Case): Tile | null {
+  const { user_ns: user, system_ns: system } = c.cpu ?? {};
+  const wall = c.latency_ns?.p50?.value;
+  if (!isKnown(user) || !isKnown(system)) return null;
+  const mean = isKnown(wall) && wall > 0 ? `; ${number((user + system) / wall)} processors on average` : "";
+  const detail = `${duration(user)} user, ${duration(system)} system${mean}`;
+  return { name: "Processor time", value: duration(user + system), detail };
+}
+
+function exitTile(c: Case): Tile | null {
+  const { exit_code: code, signal, still_running: left } = c.watch ?? {};
+  const detail = isKnown(left) && left > 0 ? `${count(left)} of its processes still ran` : "";
+  if (isKnown(signal)) return { name: "Ended by signal", value: count(signal), detail };
+  return isKnown(code) ? { name: "Exit code", value: count(code), detail: detail || (code === 0 ? "success" : "failure") } : null;
+}
+
+const watchedTiles = (c: Case): (Tile | null)[] => [wallTile(c), processorTile(c), memoryTile([c]), exitTile(c), selfTile([c])];
+
+/* ---- a model that was looked at ---- */
+
+function costTiles(s: Static, fileBytes: number | null | undefined): (Tile | null)[] {
+  const cost = s.cost_per_run ?? s.cost ?? {};
+  const bound = cost.complete === false ? "at least, " : cost.at_most === true ? "at most, " : "";
+  const tile = (name: string, v: number | null | undefined, format: (v: number) => string, detail: string): Tile | null =>
+    isKnown(v) ? { name, value: format(v), detail } : null;
+  return [
+    tile("Parameters", s.parameters, (v) => si(v), `${known(s.parameter_bytes, bytes)} of weights`),
+    tile("Multiply-accumulates", cost.macs, (v) => si(v), `${bound}per run; ${known(cost.flops, (v) => si(v, "FLOP"))}`),
+    tile("Activations", s.activation_peak, bytes, "alive at once, at the peak"),
+    tile("Size of the file", fileBytes, bytes, `${known(s.nodes, count)} nodes`),
+  ];
+}
+
+export const watchedCase = (run: RunDocument): Case | undefined => (run.cases ?? []).find((c) => c.watch);
+
+const has = (t: Tile | null): t is Tile => t !== null;
+
 export function headlineNumbers(run: RunDocument): Tile[] {
   const cases = run.cases ?? [];
+  const watched = watchedCase(run);
+  if (watched) return [...watchedTiles(watched), targetTile(run.targets ?? [])].filter(has);
+  const { static: graph, size_bytes: size } = run.subject ?? {};
+  if (run.kind === "inspect" && graph) return costTiles(graph, size).filter(has);
   const tiles = [
     latencyTile(cases),
     throughputTile(cases),
@@ -104,5 +153,5 @@ export function headlineNumbers(run: RunDocument): Tile[] {
     sampleTile(cases),
     selfTile(cases),
   ];
-  return tiles.filter((t): t is Tile => t !== null);
+  return tiles.filter(has);
 }

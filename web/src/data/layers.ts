@@ -62,6 +62,9 @@ export function slicesOf(layers: Layer[], weight: Weight): Slice[] {
   return slices.sort((a, b) => b.value - a.value);
 }
 
+/** The name without the numbers of repeated blocks: "layer.*" of "layer.3". */
+export const foldedName = (name: string): string => name.replace(/([./_]|^)\d+(?=[./]|$)/g, "$1*");
+
 const SETS = { group: (s: Slice) => s.group, op: (s: Slice) => s.op } as const;
 
 /** Sums over all layers of one group or operator. */
@@ -82,6 +85,30 @@ export function sumBy(slices: Slice[], by: keyof typeof SETS): Slice[] {
     sums.set(key, { ...sum, value: sum.value + s.value, share: sum.share + s.share, count: sum.count + s.count });
   }
   return [...sums.values()].sort((a, b) => b.value - a.value);
+}
+
+/** The same layer of repeated blocks as one, "layer.*" of "layer.0" to "layer.5"; the heaviest first. */
+export function foldRepeats(slices: Slice[]): Slice[] {
+  const same = new Map<string, Slice[]>();
+  for (const s of slices) {
+    const key = `${foldedName(s.name)}\n${s.op}\n${s.group}`;
+    same.set(key, [...(same.get(key) ?? []), s]);
+  }
+  const sum = (of: Slice[], pick: (s: Slice) => number) => of.reduce((total, s) => total + pick(s), 0);
+  const folded = [...same.values()].map((of): Slice => {
+    const first = of[0]!;
+    if (of.length === 1) return first;
+    return {
+      ...first,
+      name: foldedName(first.name),
+      value: sum(of, (s) => s.value),
+      share: sum(of, (s) => s.share),
+      count: sum(of, (s) => s.count),
+      bound: of.every((s) => s.bound === first.bound) ? first.bound : null,
+      layer: null,
+    };
+  });
+  return folded.sort((a, b) => b.value - a.value);
 }
 
 /** The first n, and one for all the rest. */

@@ -4,11 +4,11 @@ import { useMemo } from "preact/hooks";
 import { type ComparedRow, type Comparison, countVerdicts, ordered, readComparison } from "../data/comparison";
 import type { Grid } from "../data/grid";
 import type { Item, JsonObject } from "../data/page";
-import { forestScene, VERDICT_TONE } from "../scenes/forest";
+import { forestScene, side, VERDICT_TONE } from "../scenes/forest";
 import type { Section, SectionProps } from "../sections";
 import { Drawing, Key } from "../ui/Drawing";
 import { Badge } from "../ui/Facts";
-import { change, count, isKnown, number, ofUnit, percent, rowOf, shown } from "../ui/format";
+import { change, count, isKnown, number, percent, rowOf, shown } from "../ui/format";
 import { Table } from "../ui/Table";
 import { useColours } from "../ui/theme";
 
@@ -20,8 +20,6 @@ const MEANING: Record<string, string> = {
   unverified: "There is no evidence of how much runs differ by themselves, so no verdict.",
 };
 
-const side = (r: ComparedRow, which: "base" | "new"): string | null =>
-  isKnown(r[which]?.value) ? ofUnit(r.unit)(r[which]!.value!) : null;
 
 function gridOf(rows: ComparedRow[]): Grid {
   const columns: Grid["columns"] = [

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // curves.tsx - throughput and latency over batch, length, threads: what a sweep was made for.
 import { useMemo } from "preact/hooks";
-import { align, type Aligned, hasKnees, kneeOf, type Sweep, sweepsOf, wantsLog } from "../data/curves";
+import { align, type Aligned, hasKnees, kneeOf, limitOf, type Sweep, sweepsOf, wantsLog } from "../data/curves";
 import type { Case, Estimate, Item, RunDocument } from "../data/page";
 import { extent } from "../data/scale";
 import type { Section, SectionProps } from "../sections";
 import { duration, number, rate, shown } from "../ui/format";
 import { Plot } from "../ui/Plot";
+import { ServingPlot } from "./serving";
 import type { PlotMark, PlotSeries, PlotSpec, PlotX } from "../ui/plotspec";
 
 const CURVES_MAX = 8; // as many as there are colours
@@ -87,10 +88,11 @@ function latencySeries(sweeps: Sweep[]): PlotSeries[] {
   return [...median, ...tails.filter((t) => Array.from(t.values).some((v) => v !== null))];
 }
 
-function latencySpec(param: string, sweeps: Sweep[]): PlotSpec {
+function latencySpec(param: string, sweeps: Sweep[], run: RunDocument): PlotSpec {
   const a = align(sweeps, medianOf);
   const series = latencySeries(sweeps);
   const seen = extent(a.curves.flatMap((c) => c.value));
+  const limit = limitOf(run);
   const range = seen ? `Medians from ${duration(seen[0])} to ${duration(seen[1])}.` : "Medians are unknown.";
   const wide = seen !== null && seen[0] > 0 && seen[1] / seen[0] > WIDE;
   return {
@@ -100,6 +102,7 @@ function latencySpec(param: string, sweeps: Sweep[]): PlotSpec {
     x: xOf(param, a.x),
     y: { label: "time of one run", format: (v) => duration(v), zero: !wide, log: wide ? 10 : undefined },
     series,
+    marks: limit === null ? [] : [{ y: limit, label: "limit on p95", tone: "bad" }],
   };
 }
 
@@ -114,7 +117,7 @@ function Sweeps(props: { param: string; sweeps: Sweep[]; run: RunDocument }) {
   const { param, run } = props;
   const shownSweeps = useMemo(() => props.sweeps.slice(0, CURVES_MAX), [props.sweeps]);
   const throughput = useMemo(() => throughputSpec(param, shownSweeps, run), [param, shownSweeps, run]);
-  const latency = useMemo(() => latencySpec(param, shownSweeps), [param, shownSweeps]);
+  const latency = useMemo(() => latencySpec(param, shownSweeps, run), [param, shownSweeps, run]);
   const left = props.sweeps.length - shownSweeps.length;
   const note =
     confidenceOf(shownSweeps) +
@@ -137,6 +140,7 @@ function Curves(props: SectionProps) {
       {all.map(([param, sweeps]) => (
         <Sweeps key={param} param={param} sweeps={sweeps} run={run} />
       ))}
+      <ServingPlot run={run} />
     </>
   );
 }

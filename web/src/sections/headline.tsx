@@ -3,7 +3,7 @@
 import { useMemo } from "preact/hooks";
 import { gridOfCases, isMeasured } from "../data/cases";
 import { csvOf } from "../data/grid";
-import { headlineNumbers } from "../data/headline";
+import { headlineNumbers, watchedCase } from "../data/headline";
 import type { Case, Item, Recommendation, RunDocument } from "../data/page";
 import type { Section, SectionProps } from "../sections";
 import { saveText } from "../ui/download";
@@ -97,7 +97,7 @@ function Headline(props: SectionProps) {
     <>
       <Numbers run={run} />
       {run.recommendation && <Advice advice={run.recommendation} />}
-      <AllCases cases={run.cases ?? []} />
+      {!watchedCase(run) && <AllCases cases={run.cases ?? []} />}
     </>
   );
 }

@@ -3,7 +3,7 @@
 // Without times the arithmetic takes their place, and that is said.
 import { useMemo } from "preact/hooks";
 import type { Cell, Grid } from "../data/grid";
-import { profileText, type Slice, slicesOf, sumBy, type Weight, weightOf } from "../data/layers";
+import { foldRepeats, profileText, type Slice, slicesOf, sumBy, type Weight, weightOf } from "../data/layers";
 import type { Case, Item, Layer, RunDocument } from "../data/page";
 import { type BarRow, barsScene } from "../scenes/bars";
 import { shortName, treemapScene } from "../scenes/treemap";
@@ -18,6 +18,7 @@ const WORDS: Record<Weight, { what: string; format: Format; axis: string }> = {
   flops: { what: "the arithmetic", format: (v) => si(v, "FLOP"), axis: "operations in one run (not timed)" },
 };
 const BY = [
+  { value: "block", name: "layer, repeats together" },
   { value: "layer", name: "layer" },
   { value: "op", name: "operator" },
   { value: "group", name: "group" },
@@ -25,11 +26,14 @@ const BY = [
 
 const hasLayers = (c: Case): boolean => weightOf(c.layers ?? []) !== null;
 
+/** A layer, or one that stands for several: its name and how often. */
+const titleOf = (s: Slice): string => shortName(s.name, s.op) + (s.layer === null && s.op && s.count > 1 ? ` \u00d7${count(s.count)}` : "");
+
 function barOf(s: Slice, format: Format, what: string): BarRow {
   const of = s.count > 1 ? `, ${count(s.count)} nodes` : "";
   const bound = s.bound ? `, bound by ${shown(s.bound, 20)}` : "";
   return {
-    name: shortName(s.name, s.op),
+    name: titleOf(s),
     parts: [{ to: s.value, colour: s.bound === "memory" ? 1 : 0, alpha: 0.8 }],
     value: `${format(s.value)} · ${percent(s.share, 2)}`,
     text: `${shown(s.name, 160)}: ${format(s.value)}, ${percent(s.share)} of ${what}${of}${bound}`,
@@ -73,18 +77,23 @@ function sliceGrid(slices: Slice[], format: Format): Grid {
   return { columns, rows: slices.map((s) => [s.name, s.op, s.value, s.share, s.count]) };
 }
 
+function rowsBy(slices: Slice[], by: string): Slice[] {
+  if (by === "block") return foldRepeats(slices);
+  return by === "layer" ? slices : sumBy(slices, by as "op" | "group");
+}
+
 function LayerBars(props: { slices: Slice[]; weight: Weight; note: string }) {
   const { slices, weight } = props;
-  const [by, setBy] = usePick("layers.by", BY, "layer");
+  const [by, setBy] = usePick("layers.by", BY, "block");
   const { format, what, axis } = WORDS[weight];
-  const rows = useMemo(() => (by === "layer" ? slices : sumBy(slices, by as "op" | "group")), [slices, by]);
+  const rows = useMemo(() => rowsBy(slices, by), [slices, by]);
   const scene = useMemo(
     () => barsScene({ rows: rows.slice(0, BARS).map((s) => barOf(s, format, what)), label: axis, format }),
     [rows, weight],
   );
   const rest = rows.slice(BARS).reduce((sum, s) => sum + s.share, 0);
   const others = rows.length > BARS ? ` The ${count(rows.length - BARS)} others together take ${percent(rest)} of ${what}.` : "";
-  const top = rows.slice(0, 3).map((s) => `${shown(shortName(s.name, s.op), 60)} ${percent(s.share)}`);
+  const top = rows.slice(0, 3).map((s) => `${shown(titleOf(s), 60)} ${percent(s.share)}`);
   return (
     <Drawing
       id="layers"

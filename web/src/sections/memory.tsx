@@ -2,6 +2,7 @@
 // memory.tsx - what each case needed, and how memory went over time where a trace of the same run is in the page.
 import { useMemo } from "preact/hooks";
 import type { Grid } from "../data/grid";
+import { watchedCase } from "../data/headline";
 import { type MemoryRow, memoryRows } from "../data/memory";
 import type { Item, Page, RunDocument } from "../data/page";
 import { panelById, readTimeline, timelineFor } from "../data/timeline";
@@ -118,6 +119,8 @@ function Memory(props: SectionProps) {
 export const memory: Section = {
   id: "memory",
   title: "Memory",
-  applies: (item: Item) => item.kind === "run" && memoryRows(item.document.cases ?? []).length > 0,
+  // Of a watched program the peak stands in the headline and the curve in the timeline.
+  applies: (item: Item) =>
+    item.kind === "run" && !watchedCase(item.document) && memoryRows(item.document.cases ?? []).length > 0,
   Component: Memory,
 };

@@ -57,10 +57,16 @@ function summaryOf(cases: Case[]): string {
   return most + pass;
 }
 
+const WORTH_A_PICTURE = 0.001;
+
+/** Bars of less than a thousandth, or a single one, say no more than the sentence. */
+const isDrawn = (cases: Case[]): boolean => cases.length > 1 && cases.some((c) => (c.self?.share ?? 0) >= WORTH_A_PICTURE);
+
 function SelfCost(props: SectionProps) {
   const run = props.item.document as RunDocument;
   const cases = useMemo(() => (run.cases ?? []).filter(hasSelf), [run]);
   const scene = useMemo(() => sceneOf(cases), [cases]);
+  if (!isDrawn(cases)) return <p>{summaryOf(cases)}</p>;
   return (
     <Drawing id="self" title="Own cost per case" summary={summaryOf(cases)} grid={() => gridOf(cases)} scene={scene} />
   );

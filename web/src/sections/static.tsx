@@ -2,11 +2,13 @@
 // static.tsx - what the graph costs without running it: totals, operators, formulas in the free dimensions.
 import { useMemo } from "preact/hooks";
 import type { Item, Json, RunDocument, Static } from "../data/page";
+import { weightOf } from "../data/layers";
 import { isLowerBound, isUpperBound, opGrid, type OpRow, opRows, type StaticLine, staticLines } from "../data/static";
 import { barsScene } from "../scenes/bars";
 import type { Section, SectionProps } from "../sections";
 import { Drawing } from "../ui/Drawing";
 import { Unknown } from "../ui/Facts";
+import { Table } from "../ui/Table";
 import { count, shown } from "../ui/format";
 
 const SHOWN_OPS = 20;
@@ -101,6 +103,8 @@ function StaticCost(props: SectionProps) {
   const { static: file, static_optimized: optimized } = (props.item.document as RunDocument).subject!;
   const lines = useMemo(() => staticLines(file, optimized), [file, optimized]);
   const graph = file ?? optimized!;
+  // What operators cost is among the layers; how often they occur says less.
+  const weighed = ((props.item.document as RunDocument).cases ?? []).some((c) => weightOf(c.layers ?? []) !== null);
   const dims = Object.entries(graph.dims ?? {})
     .map(([k, v]) => `${shown(k, 40)} = ${shown(v, 40)}`)
     .join(", ");
@@ -114,7 +118,14 @@ function StaticCost(props: SectionProps) {
       {(isUpperBound(file) || isUpperBound(optimized)) && (
         <p class="note">Of an If whose branch only data choose, the dearer one is counted: totals are upper bounds.</p>
       )}
-      <Operators graph={graph} />
+      {weighed ? (
+        <details class="more">
+          <summary>Nodes by operator</summary>
+          <Table grid={opGrid(opRows(graph))} caption="Nodes by operator" />
+        </details>
+      ) : (
+        <Operators graph={graph} />
+      )}
       <Pairs title="Formulas in the free dimensions" of={graph.formulas ?? {}} />
       <Pairs title="Bytes of weights by type" of={graph.bytes_by_type ?? {}} />
     </>
