@@ -2,6 +2,7 @@
 """The tools that guard the tree are themselves fed with planted errors: a guard that never fires is no guard."""
 
 import base64
+import glob
 import hashlib
 import importlib.machinery
 import importlib.util
@@ -152,6 +153,17 @@ def test_tap(status, text, counts):
 def test_pytest_summary(status, text, counts):
     r = load("run-tests").read_pytest("x", status, text, "")
     assert (r.passed, r.failed, r.skipped) == counts
+
+
+def test_what_python_tests_need_is_made_before_them():
+    """A make of each file's own costs more than some files do, and writes what another file or lane reads at that moment."""
+    runner, needed = load("run-tests"), set()
+    for path in glob.glob(os.path.join(ROOT, "tests", "python", "*.py")):
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        assert os.path.basename(path) == "made.py" or not re.search(r"""(run|Popen|check_output)\(\s*\[["']make["'], ["']-[sCk]""", text), path
+        needed.update(goal for call in re.findall(r"made\.make\(([^)]*)\)", text) for goal in re.findall(r'"(build/[^"{]+)"', call))
+    assert needed == set(runner.PYTHON_NEEDS)
 
 
 def test_timeout_ends_the_whole_group(tmp_path):

@@ -5,6 +5,7 @@ import shutil
 import ssl
 import subprocess
 
+import made
 import pytest
 
 from serve_client import Server
@@ -49,9 +50,8 @@ def pair(authority):
 
 
 @pytest.fixture(scope="session")
-def with_tls(build, root):
-    said = subprocess.run(["make", "-s", "-C", str(root), "parts"], capture_output=True, text=True, check=False).stdout
-    if "without libssl" in said:
+def with_tls():
+    if made.is_without("libssl"):
         pytest.skip("built without libssl")
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 
+import made
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -35,36 +36,29 @@ def build(root):
 
 
 @pytest.fixture(scope="session")
-def infer_dump(root):
+def infer_dump():
     """The driver of shape inference (infer_dump.c), built from the tree's own sources, or TARE_INFER_DUMP."""
     given = os.environ.get("TARE_INFER_DUMP")
     if given:
         return pathlib.Path(given)
-    env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
-    done = subprocess.run(["make", "-s", "--no-print-directory", "build/helpers/infer_dump"], cwd=root, env=env,
-                          capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return root / "build" / "helpers" / "infer_dump"
+    return made.make("build/helpers/infer_dump")[0]
 
 
-def built_package(root):
-    env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
-    done = subprocess.run(["make", "-s", "--no-print-directory", "python", "PYTHON=" + sys.executable], cwd=root, env=env,
-                          capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return root / "build" / "python" / sys.implementation.cache_tag
+def built_package():
+    made.make("python", "PYTHON=" + sys.executable)
+    return made.ROOT / "build" / "python" / sys.implementation.cache_tag
 
 
 @pytest.fixture(scope="session")
-def package(root):
+def package():
     """The folder to put on PYTHONPATH for `import tare` with this interpreter, built now if it is not."""
-    return built_package(root)
+    return built_package()
 
 
 def pytest_pycollect_makemodule(module_path):
     """A file of tests that imports tare itself finds it built."""
     if re.search(r"^(import|from) tare\b", module_path.read_text(), re.M):
-        sys.path.insert(0, str(built_package(pathlib.Path(os.environ.get("TARE_SRC", ROOT)))))
+        sys.path.insert(0, str(built_package()))
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,9 @@
 import json
 import os
 import sqlite3
-import subprocess
 import time
 
+import made
 import pytest
 
 from serve_client import WAIT, Server
@@ -18,8 +18,7 @@ DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 @pytest.fixture(scope="session")
 def command(build):
     path = os.environ.get("TARE", str(build / "tare"))
-    said = subprocess.run(["make", "-s", "-C", os.environ.get("TARE_SRC", "."), "parts"], capture_output=True, text=True, check=False).stdout
-    if "without llhttp" in said:
+    if made.is_without("llhttp"):
         pytest.skip("built without llhttp")
     return path
 

@@ -7,16 +7,14 @@ import re
 import subprocess
 import time
 
+import made
 import pytest
 from test_export import export, one, parse, strict
 
 
 @pytest.fixture(scope="session")
-def fakes(root):
-    made = ["build/tests/libfake-cupti.so", "build/tests/cuda-program"]
-    done = subprocess.run(["make", "-s", "--no-print-directory", *made], cwd=root, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return [root / path for path in made]
+def fakes():
+    return made.make("build/tests/libfake-cupti.so", "build/tests/cuda-program")
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ import os
 import shutil
 import subprocess
 
+import made
 import pytest
 from test_gpu import fakes, notes, recorded  # noqa: F401  (fixtures)
 
 
 def test_a_libcupti_that_is_too_old(recorded, fakes):
-    old = str(fakes[0]).replace("libfake-cupti.so", "libfake-cupti-old.so")
-    subprocess.run(["make", "-s", "build/tests/libfake-cupti-old.so"], cwd=fakes[0].parents[2], check=True)
+    old, = made.make("build/tests/libfake-cupti-old.so")
     p = recorded(env={"TARE_CUPTI": old})
     assert "cuptiActivityRegisterCallbacks" in notes(p) and "too old" in notes(p) and p["devices"] == []
 
@@ -119,16 +119,11 @@ def test_the_program_ends_while_threads_launch(recorded):
 
 @pytest.mark.parametrize("flavor", ["asan", "tsan"])
 @pytest.mark.parametrize("how", ["launches", "racing", "ranges", "fork-exit"])
-def test_under_sanitizers(root, fakes, tmp_path, flavor, how):
+def test_under_sanitizers(tmp_path, flavor, how):
     """Nothing that the sanitizers know of: threads that launch, our own that collects, the end."""
-    made = [f"build/{flavor}/{name}" for name in ("libtare-gpu.so", "tests/libfake-cupti.so", "tests/cuda-program")]
-    env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
-    done = subprocess.run(["make", "-s", f"FLAVOR={flavor}", *made], cwd=root, env=env, capture_output=True, text=True, check=False)
-    if "-fsanitize" in done.stderr and "unrecognized" in done.stderr:
-        pytest.skip(f"this compiler has no {flavor}")
-    assert done.returncode == 0, done.stdout + done.stderr
-    library, cupti, program = (str(root / m) for m in made)
-    env.update(CUDA_INJECTION64_PATH=library, TARE_GPU_TRACE=str(tmp_path / "x.tare"), TARE_CUPTI=cupti, FAKE_CUPTI="threads",
+    names = ("libtare-gpu.so", "tests/libfake-cupti.so", "tests/cuda-program")
+    library, cupti, program = map(str, made.make("FLAVOR=" + flavor, *(f"build/{flavor}/{name}" for name in names)))
+    env = dict(os.environ, CUDA_INJECTION64_PATH=library, TARE_GPU_TRACE=str(tmp_path / "x.tare"), TARE_CUPTI=cupti, FAKE_CUPTI="threads",
                ASAN_OPTIONS="detect_leaks=0", TSAN_OPTIONS="halt_on_error=1 exitcode=66")
     done = subprocess.run([program, how], env=env, capture_output=True, text=True, timeout=600, check=False)
     assert (done.returncode, done.stderr) == (7, ""), done.stderr[-3000:]

@@ -11,14 +11,13 @@ import sys
 import time
 
 import jsonschema
+import made
 import pytest
 
 
 @pytest.fixture
-def server(root):
-    done = subprocess.run(["make", "-s", "--no-print-directory", "build/tests/ref-server"], cwd=root, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    with subprocess.Popen([root / "build/tests/ref-server", "--seconds", "300"], stdout=subprocess.PIPE, text=True) as child:
+def server():
+    with subprocess.Popen([*made.make("build/tests/ref-server"), "--seconds", "300"], stdout=subprocess.PIPE, text=True) as child:
         yield child, f"http://127.0.0.1:{child.stdout.readline().split()[1]}"
         child.kill()
 

@@ -8,6 +8,7 @@ import statistics
 import subprocess
 
 import jsonschema
+import made
 import numpy
 import pytest
 
@@ -16,11 +17,8 @@ USUAL = "tokens=30&first=60&gap=10"
 
 
 @pytest.fixture(scope="session")
-def ref_server(root):
-    done = subprocess.run(["make", "-s", "--no-print-directory", "build/tests/ref-server"], cwd=root, capture_output=True,
-                          text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return root / "build/tests/ref-server"
+def ref_server():
+    return made.make("build/tests/ref-server")[0]
 
 
 class Measured:

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 
+import made
 import pytest
 
 
@@ -28,10 +29,8 @@ def test_the_page_lists_the_records_as_the_code_has_them(root):
 # ---- the agent ----------------------------------------------------------------------------------------
 
 @pytest.fixture(scope="session")
-def helpers(root, build):
-    env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
-    subprocess.run(["make", "-s", "--no-print-directory", "build/helpers/dump_memory", "build/helpers/memory_program"], cwd=root, env=env, check=True)
-    return root / "build/helpers"
+def helpers():
+    return made.make("build/helpers/dump_memory", "build/helpers/memory_program")[0].parent
 
 
 class Process:

@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 
+import made
 import numpy as np
 import onnx
 import onnx_models
@@ -14,20 +15,13 @@ import pytest
 from onnx import TensorProto as T
 from onnx import numpy_helper as nh
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 NAMES = {T.FLOAT: "float32", T.DOUBLE: "float64", T.UNDEFINED: "undefined"}
 INTEGERS = {T.INT8, T.UINT8, T.INT16, T.UINT16, T.INT32, T.INT64, T.UINT32, T.UINT64, T.INT4, T.UINT4, T.BOOL}
 
 
 @pytest.fixture(scope="session")
 def binary():
-    given = os.environ.get("TARE_TEST_ONNX")
-    places = [pathlib.Path(given)] if given else [ROOT / "build/asan/tests/test_onnx", ROOT / "build/tests/test_onnx"]
-    for place in places:
-        if place.exists():
-            return str(place)
-    subprocess.run(["make", "-C", str(ROOT), "build/tests/test_onnx"], check=True, capture_output=True)
-    return str(places[-1])
+    return os.environ.get("TARE_TEST_ONNX") or str(made.make("build/tests/test_onnx")[0])
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import os
 import random
 import subprocess
 
+import made
 import numpy as np
 import pytest
 
@@ -18,12 +19,9 @@ from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 
 @pytest.fixture(scope="session")
-def program(root):
+def program():
     """The driver, built from the tree's own sources."""
-    done = subprocess.run(["make", "-s", "--no-print-directory", "build/helpers/subject_run"], cwd=root, capture_output=True,
-                          text=True, check=False, env={k: v for k, v in os.environ.items() if not k.startswith("MAKE")})
-    assert done.returncode == 0, done.stdout + done.stderr
-    return root / "build" / "helpers" / "subject_run"
+    return made.make("build/helpers/subject_run")[0]
 
 
 @pytest.fixture(scope="session")

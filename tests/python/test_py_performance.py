@@ -4,8 +4,8 @@ numbers come through (tests/fake_nvml). What needs Python alone is in matrix_per
 
 import importlib.util
 import json
-import subprocess
 
+import made
 import pytest
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
@@ -285,11 +285,8 @@ def test_counting_imports_nothing_within_a_block(python):
 
 
 @pytest.fixture(scope="module")
-def fake_gpu(root):
-    done = subprocess.run(["make", "-s", "--no-print-directory", "build/tests/libnvidia-ml.so.1"], cwd=root, capture_output=True, text=True,
-                          check=False)
-    assert done.returncode == 0, done.stderr
-    return {"LD_LIBRARY_PATH": str(root / "build" / "tests")}
+def fake_gpu():
+    return {"LD_LIBRARY_PATH": str(made.make("build/tests/libnvidia-ml.so.1")[0].parent)}
 
 
 def test_gpu_numbers_come_through(python, fake_gpu):

@@ -12,6 +12,7 @@ import pathlib
 import subprocess
 
 import jsonschema
+import made
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -29,13 +30,7 @@ BEYOND = ("lo is above value", "hi is below value", "min is above max", "ratio_l
 
 @pytest.fixture(scope="session")
 def binary():
-    given = os.environ.get("TARE_TEST_RUN")
-    places = [pathlib.Path(given)] if given else [ROOT / "build/asan/tests/test_run", ROOT / "build/tests/test_run"]
-    for place in places:
-        if place.exists():
-            return str(place)
-    subprocess.run(["make", "-C", str(ROOT), "build/tests/test_run"], check=True, capture_output=True)
-    return str(places[-1])
+    return os.environ.get("TARE_TEST_RUN") or str(made.make("build/tests/test_run")[0])
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 
+import made
 import pytest
 
 from postgres import Postgres, binaries
@@ -18,8 +19,7 @@ from test_serve_requests import MS, batch, route, send, total
 def pg(root, command):
     if not binaries():
         pytest.skip("PostgreSQL is not installed")
-    said = subprocess.run(["make", "-s", "-C", os.environ.get("TARE_SRC", "."), "parts"], capture_output=True, text=True, check=False).stdout
-    if "without libpq" in said:
+    if made.is_without("libpq"):
         pytest.skip("built without libpq")
     server = Postgres(root)
     yield server
