@@ -6,7 +6,9 @@
 
 #include <features.h>
 #if !__GLIBC_PREREQ(2, 28)
+#include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -20,6 +22,9 @@
 #endif
 #ifndef RWF_NOWAIT
 #define RWF_NOWAIT 8
+#endif
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441
 #endif
 
 static inline ssize_t old_getrandom(void *to, size_t n, unsigned flags)
@@ -43,6 +48,12 @@ static inline ssize_t old_preadv2(int fd, const struct iovec *v, int n, off_t at
     return syscall(SYS_preadv2, fd, v, n, (unsigned long)at, 0UL, flags);
 }
 
+static inline int old_epoll_pwait2(int fd, struct epoll_event *events, int n, const struct timespec *wait,
+                                   const sigset_t *mask)
+{
+    return (int)syscall(SYS_epoll_pwait2, fd, events, n, wait, mask, _NSIG / 8);
+}
+
 static inline void old_explicit_bzero(void *p, size_t n)
 {
     memset(p, 0, n);
@@ -54,6 +65,7 @@ static inline void old_explicit_bzero(void *p, size_t n)
 #define memfd_create old_memfd_create
 #define renameat2 old_renameat2
 #define preadv2 old_preadv2
+#define epoll_pwait2 old_epoll_pwait2
 #define explicit_bzero old_explicit_bzero
 #endif
 
