@@ -31,7 +31,7 @@ life="installed, used, upgraded, removed and purged in a minimal Debian 12"
 grep -q 'VERSION_ID="12"' /etc/os-release || { skip "$life" "the packages were built for another Debian"; finish; }
 # What the packages need of Debian, with a compiler for libtare-dev: the packages themselves are installed by dpkg alone.
 if [ ! -x "$root/bin/sh" ] && ! { command -v mmdebstrap >/dev/null && mkdir -p "$DIST_ROOTS" && timeout 900 mmdebstrap -q --variant=minbase \
-    --include=gcc,libc6-dev,pkg-config,python3,libjansson4,libyaml-0-2,libzstd1,zlib1g,libssl3,libsqlite3-0 bookworm "$root" http://deb.debian.org/debian; }; then
+    --include=gcc,libc6-dev,pkg-config,python3,libjansson4,libyaml-0-2,libzstd1,zlib1g,libssl3,libsqlite3-0 bookworm "$root"; }; then
     skip "$life" "mmdebstrap could not make a Debian 12 here"
     finish
 fi

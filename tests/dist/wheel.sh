@@ -73,12 +73,12 @@ for minor in 9 10 11 12 13 14; do
 done
 [ $found -gt 0 ] || finish
 
-# root NAME SUITE PACKAGES MIRROR: a minimal system, made once
+# root NAME SUITE PACKAGES [KEYRING]: a minimal system, made once, from where mmdebstrap finds that suite
 root()
 {
     roots=$DIST_ROOTS
     [ ! -x "$roots/$1/bin/sh" ] || return 0
-    mkdir -p "$roots" && timeout 900 mmdebstrap --aptopt='Acquire::Check-Valid-Until "false"' --variant=minbase --include="$3" "$2" "$roots/$1" "$4" ${5:+--keyring="$5"}
+    mkdir -p "$roots" && timeout 900 mmdebstrap --aptopt='Acquire::Check-Valid-Until "false"' --variant=minbase --include="$3" ${4:+--keyring="$4"} "$2" "$roots/$1"
 }
 within() # within NAME COMMAND..: with a /proc of its own, which goes with it; processes are those of the machine, as some tests want to be told of them
 {
@@ -101,21 +101,20 @@ matrix() # matrix NAME PYTHON WHEEL: the tests that need Python alone, in there
         "$2" >"$roots/$1/opt/tare-trial/matrix.sh"
     within "$1" /bin/sh /opt/tare-trial/matrix.sh
 }
-deb=http://deb.debian.org/debian
-try() # try WHAT NAME SUITE PYTHON TAG PACKAGES MIRROR [KEYRING]
+try() # try WHAT NAME SUITE PYTHON TAG PACKAGES [KEYRING [HOW]]
 {
     what=$1
     wheel=$(wheel_of "$5")
     [ -n "$wheel" ] || { skip "$what" "no wheel of $5 in dist/"; return; }
     if [ "$(id -u)" != 0 ] || ! command -v unshare >/dev/null; then skip "$what" "not root"; return; fi
-    [ -z "${8:-}" ] || [ -f "$8" ] || { skip "$what" "no $8 (apt install ubuntu-keyring)"; return; }
-    if ! { [ -x "$DIST_ROOTS/$2/bin/sh" ] || command -v mmdebstrap >/dev/null; } || ! root "$2" "$3" "$6" "$7" "${8:-}" >"$TMPDIR/root.log" 2>&1; then
+    [ -z "${7:-}" ] || [ -f "$7" ] || { skip "$what" "no $7 (apt install ubuntu-keyring)"; return; }
+    if ! { [ -x "$DIST_ROOTS/$2/bin/sh" ] || command -v mmdebstrap >/dev/null; } || ! root "$2" "$3" "$6" "${7:-}" >"$TMPDIR/root.log" 2>&1; then
         skip "$what" "mmdebstrap could not make $3 here"
         return
     fi
-    check "$what" "${9:-in_root}" "$2" "$4" "$wheel"
+    check "$what" "${8:-in_root}" "$2" "$4" "$wheel"
 }
-try "the command runs on Ubuntu 18.04, glibc 2.27" bionic bionic "" cp39 libc6 http://archive.ubuntu.com/ubuntu /usr/share/keyrings/ubuntu-archive-keyring.gpg
-try "used on Debian 11, CPython 3.9, glibc 2.31" bullseye bullseye python3.9 cp39 python3 $deb
-try "the matrix on Debian testing, CPython 3.14" testing testing python3.14 cp314 python3.14 $deb "" matrix
+try "the command runs on Ubuntu 18.04, glibc 2.27" bionic bionic "" cp39 libc6 /usr/share/keyrings/ubuntu-archive-keyring.gpg
+try "used on Debian 11, CPython 3.9, glibc 2.31" bullseye bullseye python3.9 cp39 python3
+try "the matrix on Debian testing, CPython 3.14" testing testing python3.14 cp314 python3.14 "" matrix
 finish
