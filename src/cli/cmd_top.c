@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * cmd_top.c - `tare top`: the machine and its processes, live, once, or from a recording. Ends no process and changes
- * nothing. */
+ * cmd_top.c - `tare top`: the machine and its processes, live, once, or from a recording. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>

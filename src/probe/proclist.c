@@ -19,14 +19,28 @@ enum {
     IO_SCANS = 8        /* and the I/O of processes that seem idle */
 };
 
-tare_status proclist_open(struct proclist *p, const char *root, tare_error *err)
+static tare_status open_folder(struct proclist *p, const char *root, const char *folder, tare_error *err)
 {
-    *p = (struct proclist)PROCLIST_INIT;
-    p->folder = procfs_open(root, "/proc");
-    if (p->folder < 0) return error_errno(err, "%s/proc", root);
+    p->folder = procfs_open(root, "%s", folder);
+    if (p->folder < 0) return error_errno(err, "%s%s", root, folder);
     p->tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
     p->page_bytes = (double)sysconf(_SC_PAGESIZE);
     return TARE_OK;
+}
+
+tare_status proclist_open(struct proclist *p, const char *root, tare_error *err)
+{
+    *p = (struct proclist)PROCLIST_INIT;
+    return open_folder(p, root, "/proc", err);
+}
+
+tare_status proclist_open_threads(struct proclist *p, const char *root, pid_t pid, tare_error *err)
+{
+    char folder[40];
+    *p = (struct proclist)PROCLIST_INIT;
+    p->threads = true;
+    snprintf(folder, sizeof folder, "/proc/%d/task", (int)pid);
+    return open_folder(p, root, folder, err);
 }
 
 static void row_release(struct proc_row *r)
@@ -62,7 +76,7 @@ static bool keep_text(char **to, const char *bytes, size_t n)
 static bool read_command(const struct proclist *p, struct proc_row *r)
 {
     char text[COMMAND_MAX];
-    ssize_t n = r->kernel ? 0 : procfs_read_of(p->folder, r->pid, "cmdline", text, sizeof text);
+    ssize_t n = r->kernel || p->threads ? 0 : procfs_read_of(p->folder, r->pid, "cmdline", text, sizeof text);
     if (n < 0) n = 0;
     while (n > 0 && text[n - 1] == 0) n--;
     for (ssize_t i = 0; i < n; i++)
@@ -138,10 +152,11 @@ static int by_number(const void *a, const void *b)
 static tare_status list_pids(struct proclist *p, tare_error *err)
 {
     DIR *dir = procfs_list(p->folder, ".");
-    if (!dir) return error_errno(err, "/proc");
     tare_status s = TARE_OK;
     bool sorted = true;
     vec_clear(&p->pids);
+    if (!dir && p->threads && (errno == ESRCH || errno == ENOENT)) return TARE_OK; /* it has ended */
+    if (!dir) return error_errno(err, "/proc");
     for (const struct dirent *e; s == TARE_OK && (e = readdir(dir));) {
         if (e->d_name[0] < '1' || e->d_name[0] > '9') continue;
         pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);

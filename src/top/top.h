@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * top.h - `tare top` without its command line: what the user chose to see, how the processes stand in the table under
  * that choice, keys, drawing, and the two ways to run it: live on a terminal, which alone writes, or once. One file
- * each: top_data.c (what is known), top_remote.c (asked of a server), top_record.c (processes in recordings),
- * top_rows.c (processes, their columns and order), top_keys.c, top_panes.c (what stands where), top_table.c (the
- * table, first and last line, help), top_once.c, top_live.c, top_term.c (the terminal), screen.c and screen_render.c
- * (cells, and the bytes that show them). */
+ * each: top_data.c (what is known), top_chosen.c (of one process), top_remote.c (asked of a server), top_record.c
+ * (processes in recordings), top_rows.c (processes, their columns and order), top_keys.c, top_panes.c (what stands
+ * where), top_details.c (more of the chosen process), top_table.c (the table, first and last line, help), top_once.c,
+ * top_live.c, top_term.c (the terminal), screen.c and screen_render.c (cells, and the bytes that show them). */
 #ifndef TOP_TOP_H
 #define TOP_TOP_H
 
@@ -24,7 +24,10 @@ struct top_line { /* of the process table */
 struct top_view {
     enum top_sort sort;
     bool tree, cores, paused, help;
-    bool typing; /* the filter is being typed */
+    bool typing;    /* the filter is being typed */
+    bool asking;    /* whether the chosen process shall end */
+    bool functions; /* those of the chosen process are wanted, on the whole terminal */
+    bool follow;    /* the table keeps the chosen process in sight */
     char filter[64];
     size_t scroll;
     double interval_s, speed; /* speed of a replay */
@@ -37,8 +40,9 @@ struct top_view {
     struct top_lines {
         VEC(struct top_line) at;
     } lines;
-    size_t matching;      /* processes that the filter lets through */
-    unsigned table_rows;  /* that the table had room for in the last frame */
+    size_t matching; /* processes that the filter lets through */
+    unsigned table_y, table_width,
+        table_rows;       /* of the last frame: its titles, and room for processes below */
     struct map_u64 users; /* uid -> number in user_names */
     struct top_names {
         VEC(char *) at;
@@ -85,7 +89,8 @@ tare_status top_arrange(struct top_view *v, const struct top_data *d, tare_error
 struct top_key_help {
     const char *keys, *help;
 };
-extern const struct top_key_help top_key_helps[]; /* ends with NULL */
+extern const struct top_key_help top_key_helps[];                           /* ends with NULL */
+size_t top_chosen_line(const struct top_view *v, const struct top_data *d); /* v->lines.at.n: in none */
 /* What a key does. false: the user wants to leave. */
 bool top_press(struct top_view *v, struct top_data *d, int key, tare_error *err);
 
@@ -108,5 +113,11 @@ typedef void top_draw_fn(const struct top_paint *p, struct screen_box box);
 
 /* top_table.c */
 top_draw_fn top_draw_head, top_draw_foot, top_draw_table, top_draw_help;
+/* What clicking on the titles at `x` sorts by; TOP_SORTS: nothing. */
+enum top_sort top_sort_at(unsigned x, unsigned width);
+
+/* top_details.c */
+top_want_fn top_want_details;
+top_draw_fn top_draw_details;
 
 #endif

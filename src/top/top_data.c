@@ -75,7 +75,7 @@ static tare_status open_tape(struct top_data *d, const char *path, tare_error *e
 tare_status top_data_open(struct top_data *d, const struct top_source *from, tare_error *err)
 {
     memset(d, 0, sizeof *d);
-    d->list.folder = -1;
+    d->list.folder = d->chosen.threads.folder = -1;
     d->blind = "";
     tare_status s = open_alerts(d, from, err);
     if (s == TARE_OK) s = deriver_new(&d->derived, err);
@@ -89,6 +89,7 @@ tare_status top_data_close(struct top_data *d, tare_error *err)
     tare_status s = d->record ? samples_close(d->record, err) : TARE_OK;
     if (!d->replaying && !d->remote && d->set) probes_close(&d->probes);
     top_remote_close(d->remote);
+    top_choose(d, NULL);
     if (d->list.folder >= 0) proclist_close(&d->list);
     samples_release(&d->tape);
     sample_release(&d->taped);
@@ -132,13 +133,18 @@ bool top_blind(const struct top_data *d, const char *probe, char *out, size_t si
     return false;
 }
 
-static void keep_history(struct top_data *d)
+void top_history_add(struct top_history *h, double v)
 {
-    for (size_t i = 0; i < TOP_HISTORIES; i++) {
-        struct top_history *h = &d->history[i];
-        if (h->n == TOP_HISTORY) memmove(h->y, h->y + 1, --h->n * sizeof *h->y);
-        h->y[h->n++] = top_value(d, top_histories[i].name, "");
-    }
+    if (h->n == TOP_HISTORY) memmove(h->y, h->y + 1, --h->n * sizeof *h->y);
+    h->y[h->n++] = v;
+}
+
+double top_history_greatest(const struct top_history *h)
+{
+    double top = 0;
+    for (size_t i = 0; i < h->n; i++)
+        if (h->y[i] > top) top = h->y[i];
+    return top;
 }
 
 static tare_status mark_event(struct top_data *d, const struct alert_event *e, tare_error *err)
@@ -161,7 +167,8 @@ static tare_status digest_sample(struct top_data *d, tare_error *err)
     for (size_t i = 0; i < events.items.n && s == TARE_OK; i++)
         s = mark_event(d, &events.items.items[i], err);
     vec_release(&events.items);
-    if (s == TARE_OK) keep_history(d);
+    for (size_t i = 0; i < TOP_HISTORIES && s == TARE_OK; i++)
+        top_history_add(&d->history[i], top_value(d, top_histories[i].name, ""));
     d->samples++;
     return s;
 }
@@ -187,6 +194,7 @@ static tare_status sample_now(struct top_data *d, tare_error *err)
     d->denied = d->list.denied;
     d->rows_known = true;
     d->unix_ns = clock_unix_ns();
+    top_chosen_look(d);
     if (s == TARE_OK) s = digest_sample(d, err);
     return s == TARE_OK ? record_now(d, err) : s;
 }
@@ -230,6 +238,13 @@ static tare_status play_moment(struct top_data *d, size_t moment, tare_error *er
     return s == TARE_OK ? digest_sample(d, err) : s;
 }
 
+static tare_status replay_rows(struct top_data *d, tare_error *err)
+{
+    tare_status s = top_replay_rows(d, err);
+    top_chosen_look(d);
+    return s;
+}
+
 /* Rates, alerts and graphs depend on what came before, so they begin anew and as much of the past is played as a graph
  * shows. The new ones are made before the old ones are given up: without memory for them the moment stays as it was. */
 tare_status top_data_seek(struct top_data *d, size_t moment, tare_error *err)
@@ -250,10 +265,10 @@ tare_status top_data_seek(struct top_data *d, size_t moment, tare_error *err)
     d->alerts = alerts;
     for (size_t i = 0; i < d->alert.n; i++) d->alert.items[i] = (struct top_alert){0};
     for (size_t i = 0; i < TOP_HISTORIES; i++) d->history[i].n = 0;
-    d->samples = 0;
+    d->chosen.cpu.n = d->chosen.memory.n = d->samples = 0;
     for (size_t i = moment > TOP_HISTORY ? moment - TOP_HISTORY : 0; i <= moment && s == TARE_OK; i++)
         s = play_moment(d, i, err);
-    return s == TARE_OK ? top_replay_rows(d, err) : s;
+    return s == TARE_OK ? replay_rows(d, err) : s;
 }
 
 tare_status top_data_next(struct top_data *d, tare_error *err)
@@ -262,5 +277,5 @@ tare_status top_data_next(struct top_data *d, tare_error *err)
     if (!d->replaying) return sample_now(d, err);
     if (top_data_ended(d)) return TARE_OK;
     tare_status s = play_moment(d, d->samples ? d->at + 1 : 0, err);
-    return s == TARE_OK ? top_replay_rows(d, err) : s;
+    return s == TARE_OK ? replay_rows(d, err) : s;
 }

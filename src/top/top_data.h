@@ -33,6 +33,14 @@ struct top_alert { /* of the rule of the same number */
     double value;
 };
 
+struct top_chosen { /* the process that the user chose, by number and beginning; pid 0: none */
+    pid_t pid;
+    uint64_t started;
+    bool details;                   /* more of it is wanted */
+    struct top_history cpu, memory; /* since it was chosen */
+    struct proclist threads;        /* folder -1: not looked at */
+};
+
 struct top_rows {
     VEC(struct proc_row) at;
 };
@@ -44,9 +52,10 @@ struct top_data {
     struct deriver *derived;
     const struct proc_row *rows; /* processes by pid */
     size_t n_rows, denied;
-    bool rows_known;   /* there are processes to show */
-    uint64_t unix_ns;  /* of the moment */
-    uint64_t samples;  /* moments so far */
+    bool rows_known;  /* there are processes to show */
+    uint64_t unix_ns; /* of the moment */
+    uint64_t samples; /* moments so far */
+    struct top_chosen chosen;
     const char *blind; /* what cannot be seen and why, a line each */
     struct top_history history[TOP_HISTORIES];
     struct alert_rules rules;
@@ -101,6 +110,17 @@ struct top_blind_line {
 bool top_blind_next(struct top_blind_line *line);
 /* Why the probe of this name sees nothing, in `out`. false: it is not blind. */
 bool top_blind(const struct top_data *d, const char *probe, char *out, size_t size);
+
+void top_history_add(struct top_history *h, double v);
+double top_history_greatest(const struct top_history *h);
+const struct proc_row *top_row_of(const struct top_data *d, pid_t pid); /* NULL: not there now */
+
+/* top_chosen.c */
+void top_choose(struct top_data *d, const struct proc_row *r);   /* NULL: none */
+const struct proc_row *top_chosen_row(const struct top_data *d); /* NULL: none is, or it has ended */
+void top_details(struct top_data *d, bool on);
+void top_chosen_look(struct top_data *d); /* at each moment, once its rows are known */
+tare_status top_chosen_signal(const struct top_data *d, int signal, tare_error *err);
 
 /* top_remote.c: a host as a server knows it. */
 typedef tare_status top_fed_fn(void *ctx, const struct series_set *set, const struct sample *now,

@@ -82,10 +82,22 @@ static bool is_still(const struct live *l)
     return l->v->paused || top_data_ended(l->d);
 }
 
+/* `tare attach --top` of the chosen process has the terminal until the user leaves it; what it could not do is told. */
+static tare_status show_functions(struct live *l)
+{
+    char exe[] = "/proc/self/exe", command[] = "attach", top[] = "--top", pid[16];
+    char *const argv[] = {exe, command, top, pid, NULL};
+    snprintf(pid, sizeof pid, "%d", (int)l->d->chosen.pid);
+    l->v->functions = false;
+    return top_term_lend(argv, l->v->trouble, sizeof l->v->trouble, &l->error);
+}
+
 static bool obey_keys(struct live *l)
 {
-    for (int key; (key = top_term_key()) != TOP_KEY_NONE;)
+    for (int key; (key = top_term_key()) != TOP_KEY_NONE;) {
         if (!top_press(l->v, l->d, key, &l->error)) return false;
+        if (l->v->functions && show_functions(l) < 0) note_trouble(l);
+    }
     return true;
 }
 

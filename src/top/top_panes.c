@@ -227,6 +227,14 @@ static void draw_memory(const struct top_paint *p, struct screen_box box)
 
 /* ---- pressure, group, heat ---- */
 
+/* What cannot be seen at all takes no row on a terminal: its help says why. A text for a file says it in place. */
+static unsigned want_pressure(const struct top_paint *p)
+{
+    char why[200];
+    bool any = !isnan(top_value(p->d, "pressure.cpu", "")) || !isnan(top_value(p->d, "pressure.io", ""));
+    return any || p->v->once || !top_blind(p->d, "system", why, sizeof why);
+}
+
 static void draw_pressure(const struct top_paint *p, struct screen_box box)
 {
     static const char *const rows[][2] = {
@@ -263,6 +271,13 @@ static double mean_clock(const struct top_data *d)
     find_labels(d, METRIC_CPU_FREQUENCY, NULL, &cores);
     for (size_t i = 0; i < cores.n; i++) sum += top_value(d, "cpu.frequency", cores.at[i].label);
     return cores.n ? sum / (double)cores.n : top_value(d, "cpu.frequency", "");
+}
+
+static unsigned want_heat(const struct top_paint *p)
+{
+    struct labels sensors;
+    find_labels(p->d, METRIC_TEMPERATURE, NULL, &sensors);
+    return p->v->once || sensors.n > 0 || !isnan(mean_clock(p->d)) || !isnan(top_value(p->d, "power", ""));
 }
 
 static void draw_heat(const struct top_paint *p, struct screen_box box)
@@ -308,7 +323,7 @@ static unsigned want_devices(const struct top_paint *p)
 {
     struct labels all;
     find_labels(p->d, p->device->metric, p->device->order, &all);
-    if (all.n == 0) return 1;
+    if (all.n == 0) return p->v->once;
     return all.n < p->device->most ? (unsigned)all.n : p->device->most;
 }
 
@@ -397,14 +412,6 @@ static void draw_alerts(const struct top_paint *p, struct screen_box box)
 
 /* ---- history ---- */
 
-static double greatest(const struct top_history *h)
-{
-    double top = 0;
-    for (size_t i = 0; i < h->n; i++)
-        if (h->y[i] > top) top = h->y[i];
-    return top;
-}
-
 /* As many graphs side by side as there is room for; what has no value now takes none. */
 static void draw_history(const struct top_paint *p, struct screen_box box)
 {
@@ -415,7 +422,7 @@ static void draw_history(const struct top_paint *p, struct screen_box box)
     for (size_t i = 0; i < TOP_HISTORIES && (shown + 1) * cell <= box.width; i++) {
         const struct top_history *h = &p->d->history[i];
         const struct top_history_row *row = &top_histories[i];
-        double now = h->n ? h->y[h->n - 1] : NAN, top = row->top > 0 ? row->top : greatest(h);
+        double now = h->n ? h->y[h->n - 1] : NAN, top = row->top > 0 ? row->top : top_history_greatest(h);
         struct screen_box at = {box.x + shown * cell, box.y + 1, cell - 1, box.height - 1};
         struct screen_span title = {at.x, box.y, at.width};
         if (isnan(now)) continue;
@@ -427,6 +434,11 @@ static void draw_history(const struct top_paint *p, struct screen_box box)
         screen_graph(p->s, at, &(struct screen_series){h->y, h->n, top});
         shown++;
     }
+}
+
+static unsigned want_history(const struct top_paint *p)
+{
+    return p->d->chosen.details ? 0 : 6;
 }
 
 /* ---- all of them ---- */
@@ -452,13 +464,14 @@ static const struct pane {
     {12, 0, want_cores, draw_cores, 1, false, NULL},
     {3, 0, want_memory, draw_memory, 1, false, NULL},
     {7, 0, want_group, draw_group, 1, false, NULL},
-    {8, 1, NULL, draw_pressure, 1, false, NULL},
+    {8, 0, want_pressure, draw_pressure, 1, false, NULL},
     {9, 0, want_devices, draw_devices, 1, false, &disks},
     {10, 0, want_devices, draw_devices, 1, false, &nets},
     {6, 0, want_devices, draw_devices, 1, false, &gpus},
-    {11, 1, NULL, draw_heat, 1, false, NULL},
-    {13, 6, NULL, draw_history, 3, true, NULL},
-    {14, 0, want_table, top_draw_table, 0, false, NULL}, /* takes what is left */
+    {11, 0, want_heat, draw_heat, 1, false, NULL},
+    {13, 0, want_history, draw_history, 3, true, NULL},
+    {4, 0, top_want_details, top_draw_details, 3, true, NULL},
+    {15, 0, want_table, top_draw_table, 0, false, NULL}, /* takes what is left */
     {1, 1, NULL, top_draw_foot, 1, true, NULL},
 };
 enum { PANES = sizeof panes / sizeof *panes, LAST_RANK = PANES - 1 };

@@ -107,15 +107,9 @@ static int by_key(const void *a, const void *b)
 
 /* ---- relations ---- */
 
-static int by_pid(const void *pid, const void *row)
-{
-    pid_t x = *(const pid_t *)pid, y = ((const struct proc_row *)row)->pid;
-    return (x > y) - (x < y);
-}
-
 static long row_of(const struct top_data *d, pid_t pid)
 {
-    const struct proc_row *r = bsearch(&pid, d->rows, d->n_rows, sizeof *r, by_pid);
+    const struct proc_row *r = top_row_of(d, pid);
     return r ? r - d->rows : NOBODY;
 }
 

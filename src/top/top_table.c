@@ -37,13 +37,31 @@ void top_draw_head(const struct top_paint *p, struct screen_box box)
     buf_release(&text);
 }
 
-/* What the user types comes before a trouble, and both before the keys: there is one line for all three. */
+static void ask(const struct top_paint *p, struct screen_span at)
+{
+    const struct proc_row *r = top_chosen_row(p->d);
+    struct buf name = BUF_INIT;
+    if (r) text_plain(&name, r->name, strlen(r->name));
+    screen_add(p->s, &at, SCREEN_BAD, "end %d %s?  ", (int)p->d->chosen.pid, name.len ? name.data : "");
+    screen_text(p->s, at, SCREEN_KEY, "y SIGTERM   K SIGKILL   any other key leaves it");
+    buf_release(&name);
+}
+
+/* What the user types comes before a trouble, and both before the keys: there is one line for all of them. */
 void top_draw_foot(const struct top_paint *p, struct screen_box box)
 {
-    static const struct top_key_help keys[] = {{"q", "quit"},   {"?", "help"},    {"/", "filter"},
-                                               {"t", "tree"},   {"cmpi", "sort"}, {"space", "pause"},
-                                               {"+-", "speed"}, {"1", "cores"}};
+    static const struct top_key_help general[] = {{"q", "quit"},   {"?", "help"},    {"/", "filter"},
+                                                  {"t", "tree"},   {"cmpi", "sort"}, {"space", "pause"},
+                                                  {"+-", "speed"}, {"1", "cores"},   {NULL, NULL}};
+    static const struct top_key_help chosen[] = {{"q", "quit"},      {"?", "help"}, {"Enter", "threads"},
+                                                 {"f", "functions"}, {"k", "end"},  {"Esc", "leave"},
+                                                 {"/", "filter"},    {NULL, NULL}};
+    const struct top_key_help *keys = p->d->chosen.pid ? chosen : general;
     struct screen_span at = screen_row(box, 0);
+    if (p->v->asking) {
+        ask(p, at);
+        return;
+    }
     if (p->v->typing) {
         screen_add(p->s, &at, SCREEN_KEY, "filter: %s_", p->v->filter);
         return;
@@ -52,7 +70,7 @@ void top_draw_foot(const struct top_paint *p, struct screen_box box)
         screen_text(p->s, at, SCREEN_BAD, p->v->trouble);
         return;
     }
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    for (size_t i = 0; keys[i].keys; i++) {
         screen_add(p->s, &at, SCREEN_KEY, "%s", keys[i].keys);
         screen_add(p->s, &at, SCREEN_DIM, " %s  ", keys[i].help);
     }
@@ -75,7 +93,7 @@ static struct shown field_text(const struct top_field *f)
 /* A row of cells, words at the left of their columns and numbers at the right; or the titles, reversed, with those that
  * order the table standing out (r NULL). What is left for the command. */
 static struct screen_span draw_fields(const struct top_paint *p, struct screen_span at,
-                                      const struct proc_row *r)
+                                      const struct proc_row *r, enum screen_style plain)
 {
     static const struct proc_row none = {.uid = (uid_t)-1};
     struct top_fields fields;
@@ -84,7 +102,7 @@ static struct screen_span draw_fields(const struct top_paint *p, struct screen_s
     for (size_t i = 0; i < TOP_FIELDS; i++) {
         const struct top_field *f = &fields.at[i];
         struct screen_span cell = {at.x, at.y, f->width};
-        enum screen_style style = SCREEN_PLAIN;
+        enum screen_style style = plain;
         if (!f->title || width < f->least) continue;
         struct shown text = field_text(f);
         if (!r) {
@@ -121,8 +139,12 @@ static void draw_row(const struct top_paint *p, struct screen_span at, const str
 {
     const struct proc_row *r = &p->d->rows[line->row];
     struct buf text = BUF_INIT;
+    bool chosen = r == top_chosen_row(p->d);
+    enum screen_style style = chosen ? SCREEN_HEAD : SCREEN_PLAIN;
     command_text(&text, p, line);
-    screen_text(p->s, draw_fields(p, at, r), r->kernel ? SCREEN_DIM : SCREEN_PLAIN, text.data);
+    if (chosen) screen_fill(p->s, (struct screen_box){at.x, at.y, at.width, 1}, SCREEN_HEAD, ' ');
+    at = draw_fields(p, at, r, style);
+    screen_text(p->s, at, r->kernel && !chosen ? SCREEN_DIM : style, text.data);
     buf_release(&text);
 }
 
@@ -133,7 +155,7 @@ static void draw_titles(const struct top_paint *p, struct screen_box box)
     struct buf text = BUF_INIT;
     const struct top_view *v = p->v;
     screen_fill(p->s, (struct screen_box){box.x, box.y, box.width, 1}, SCREEN_HEAD, ' ');
-    struct screen_span at = draw_fields(p, screen_row(box, 0), NULL);
+    struct screen_span at = draw_fields(p, screen_row(box, 0), NULL, SCREEN_HEAD);
     screen_text(p->s, at, SCREEN_HEAD, "COMMAND");
     buf_printf(&text, "%zu%s", v->matching, v->tree ? " tree" : "");
     if (v->filter[0]) buf_printf(&text, " match '%.20s'", v->filter);
@@ -142,6 +164,30 @@ static void draw_titles(const struct top_paint *p, struct screen_box box)
         screen_right(p->s, (struct screen_span){at.x + COMMAND, at.y, at.width - COMMAND}, SCREEN_HEAD,
                      text.data);
     buf_release(&text);
+}
+
+enum top_sort top_sort_at(unsigned x, unsigned width)
+{
+    static const struct proc_row none = {.uid = (uid_t)-1};
+    struct top_fields fields;
+    unsigned at = 0;
+    top_fields_of(&fields, NULL, &none);
+    for (size_t i = 0; i < TOP_FIELDS; i++) {
+        const struct top_field *f = &fields.at[i];
+        if (!f->title || width < f->least) continue;
+        if (x >= at && x < at + f->width) return f->sort;
+        at += f->width + 1;
+    }
+    return TOP_SORTS;
+}
+
+/* Turn the table as far as needed for the chosen process to be in it. */
+static void show_chosen(struct top_view *v, const struct top_data *d)
+{
+    size_t at = top_chosen_line(v, d);
+    if (at >= v->lines.at.n || v->table_rows == 0) return;
+    if (at < v->scroll) v->scroll = at;
+    if (at >= v->scroll + v->table_rows) v->scroll = at - v->table_rows + 1;
 }
 
 void top_draw_table(const struct top_paint *p, struct screen_box box)
@@ -155,7 +201,10 @@ void top_draw_table(const struct top_paint *p, struct screen_box box)
         return;
     }
     draw_titles(p, box);
+    v->table_y = box.y;
+    v->table_width = box.width;
     v->table_rows = box.height > 1 ? box.height - 1 : 0;
+    if (v->follow) show_chosen(v, p->d);
     size_t most = v->lines.at.n > v->table_rows ? v->lines.at.n - v->table_rows : 0;
     if (v->scroll > most) v->scroll = most;
     for (unsigned i = 0; i < v->table_rows && v->scroll + i < v->lines.at.n; i++)
@@ -164,11 +213,27 @@ void top_draw_table(const struct top_paint *p, struct screen_box box)
 
 /* ---- help ---- */
 
+/* Which panes are not there, and why: a line a probe that sees nothing. */
+static void draw_blind(const struct top_paint *p, struct screen_box at)
+{
+    struct top_blind_line line = {.next = p->d->blind};
+    unsigned n = 0;
+    while (top_blind_next(&line) && n < at.height) {
+        struct screen_span row = screen_row(at, n++);
+        screen_add(p->s, &row, SCREEN_DIM, "not seen: %.*s: %.*s", (int)line.n_probe, line.probe,
+                   (int)line.n_why, line.why);
+    }
+}
+
 void top_draw_help(const struct top_paint *p, struct screen_box box)
 {
-    unsigned n = 0;
+    enum { WIDTH = 76, KEYS = 12 };
+    struct top_blind_line line = {.next = p->d->blind};
+    unsigned n = 0, blind = 0;
     while (top_key_helps[n].keys) n++;
-    unsigned width = box.width < 60 ? box.width : 60, height = n + 2 < box.height ? n + 2 : box.height;
+    while (top_blind_next(&line)) blind++;
+    unsigned width = box.width < WIDTH ? box.width : WIDTH, height = n + blind + 2;
+    if (height > box.height) height = box.height;
     struct screen_box at = {box.x + (box.width - width) / 2, box.y + (box.height - height) / 2, width,
                             height};
     screen_fill(p->s, at, SCREEN_PLAIN, ' ');
@@ -176,9 +241,10 @@ void top_draw_help(const struct top_paint *p, struct screen_box box)
     screen_text(p->s, (struct screen_span){at.x + 1, at.y, width - 1}, SCREEN_HEAD,
                 "keys (any key closes this)");
     for (unsigned i = 0; i + 1 < height && i < n; i++) {
-        struct screen_span key = {at.x + 1, at.y + 1 + i, 14};
-        screen_text(p->s, key, SCREEN_KEY, top_key_helps[i].keys);
-        screen_text(p->s, (struct screen_span){key.x + 14, key.y, width > 16 ? width - 16 : 0}, SCREEN_PLAIN,
-                    top_key_helps[i].help);
+        struct screen_span row = {at.x + 1, at.y + 1 + i, width > 2 ? width - 2 : 0};
+        screen_add(p->s, &row, SCREEN_KEY, "%-*s", (int)KEYS, top_key_helps[i].keys);
+        screen_text(p->s, row, SCREEN_PLAIN, top_key_helps[i].help);
     }
+    if (n + 1 < height && width > 2)
+        draw_blind(p, (struct screen_box){at.x + 1, at.y + 1 + n, width - 2, height - n - 1});
 }

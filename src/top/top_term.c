@@ -4,26 +4,28 @@
 #include "top/top_term.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include "core/clock.h"
 
-/* The other screen, no cursor, no wrapping at the edge; and all of it back. */
-static const char enter_text[] = "\033[?1049h\033[?25l\033[?7l";
-static const char leave_text[] = "\033[m\033[?7h\033[?25h\033[?1049l";
+/* The other screen, no cursor, no wrapping at the edge, the mouse told as text; and all of it back. */
+static const char enter_text[] = "\033[?1049h\033[?25l\033[?7l\033[?1000h\033[?1006h";
+static const char leave_text[] = "\033[?1006l\033[?1000l\033[m\033[?7h\033[?25h\033[?1049l";
 
 static struct {
     int in, out;   /* in -1: no keys */
     bool prepared; /* handlers are set, `was` is known */
     struct termios was;
     sigset_t outside; /* the mask while waiting */
-    char typed[256];
+    char typed[4096]; /* all that a terminal keeps, so that nothing is cut in two */
     size_t n_typed, at;
 } term = {.in = -1, .out = -1};
 
@@ -126,6 +128,67 @@ tare_status top_term_enter(int in, int out, tare_error *err)
     return take_terminal(err);
 }
 
+/* ---- lending ---- */
+
+/* In the child: signals as they were before us. */
+static void run_borrower(char *const *argv, int said)
+{
+    for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++) signal(handlers[i].signal, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &term.outside, NULL);
+    if (dup2(said, STDERR_FILENO) >= 0) execv(argv[0], argv);
+    _exit(127);
+}
+
+/* The end of the child; its stop is ours, and so is the going on of both. A signal to end waits here, blocked. */
+static void await_borrower(pid_t child)
+{
+    static const int ends[] = {SIGTERM, SIGHUP, SIGQUIT};
+    sigset_t pending;
+    int status = 0;
+    for (pid_t seen = 0;
+         (seen = waitpid(child, &status, WNOHANG | WUNTRACED)) != child || WIFSTOPPED(status);) {
+        if (seen < 0 && errno != EINTR) return;
+        if (seen == child) {
+            raise(SIGSTOP);
+            kill(child, SIGCONT);
+        }
+        sigpending(&pending);
+        for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+            if (sigismember(&pending, ends[i]) == 1) kill(child, SIGTERM);
+        poll(NULL, 0, 20);
+    }
+}
+
+/* What fits into the pipe is enough: a child that says more than that has said its first line. */
+static void first_line(int from, char *said, size_t size)
+{
+    ssize_t n = read(from, said, size - 1);
+    said[n > 0 ? n : 0] = 0;
+    said[strcspn(said, "\n")] = 0;
+}
+
+tare_status top_term_lend(char *const *argv, char *said, size_t size, tare_error *err)
+{
+    int pipes[2];
+    if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) != 0) return error_errno(err, "a pipe");
+    give_terminal_back();
+    signal(SIGINT, SIG_IGN); /* ^C is for whom the terminal is lent to */
+    signal(SIGTSTP, SIG_IGN);
+    pid_t child = fork();
+    if (child == 0) run_borrower(argv, pipes[1]);
+    tare_status s = child < 0 ? error_errno(err, "%s", argv[0]) : TARE_OK;
+    if (child > 0) await_borrower(child);
+    signal(SIGINT, on_signal);
+    signal(SIGTSTP, on_signal);
+    first_line(pipes[0], said, size);
+    close(pipes[0]);
+    close(pipes[1]);
+    resized = 1;
+    tare_status taken_again = take_terminal(err);
+    if (taken_again != TARE_OK) ended_by = SIGHUP;
+    return s == TARE_OK ? taken_again : s;
+}
+
 void top_term_size(unsigned *width, unsigned *height)
 {
     struct winsize size;
@@ -216,6 +279,27 @@ static size_t sequence_length(const char *bytes, size_t n)
     return i < n ? i + 1 : n;
 }
 
+/* ESC [ < button ; column ; row M, columns and rows from 1. Only presses of the first button, and the wheel. */
+static int mouse_key(const char *bytes, size_t n)
+{
+    enum { BUTTON, COLUMN, ROW, PARTS, WHEEL = 64, MOST = 0xfff };
+    unsigned part[PARTS] = {0}, at = 0;
+    for (size_t i = 3; i + 1 < n; i++) {
+        if (bytes[i] == ';')
+            at++;
+        else if (bytes[i] >= '0' && bytes[i] <= '9' && at < PARTS && part[at] <= MOST)
+            part[at] = part[at] * 10 + (unsigned)(bytes[i] - '0');
+        else
+            return TOP_KEY_OTHER;
+        if (at >= PARTS) return TOP_KEY_OTHER;
+    }
+    if (bytes[n - 1] != 'M' || at != ROW) return TOP_KEY_OTHER;
+    if (part[BUTTON] == WHEEL) return TOP_KEY_WHEEL_UP;
+    if (part[BUTTON] == WHEEL + 1) return TOP_KEY_WHEEL_DOWN;
+    if (part[BUTTON] != 0 || part[COLUMN] - 1 > MOST || part[ROW] - 1 > MOST) return TOP_KEY_OTHER;
+    return (int)((unsigned)TOP_KEY_CLICK | (part[ROW] - 1) << 12 | (part[COLUMN] - 1));
+}
+
 int top_key_parse(const char *bytes, size_t n, size_t *taken_bytes)
 {
     *taken_bytes = 1;
@@ -223,6 +307,7 @@ int top_key_parse(const char *bytes, size_t n, size_t *taken_bytes)
     if (bytes[0] != '\033') return bytes[0] ? (unsigned char)bytes[0] : TOP_KEY_OTHER;
     if (n < 2 || (bytes[1] != '[' && bytes[1] != 'O')) return TOP_KEY_ESCAPE;
     *taken_bytes = sequence_length(bytes, n);
+    if (*taken_bytes > 3 && bytes[1] == '[' && bytes[2] == '<') return mouse_key(bytes, *taken_bytes);
     for (size_t i = 0; i < sizeof sequences / sizeof *sequences; i++)
         if (strlen(sequences[i].bytes) == *taken_bytes &&
             memcmp(bytes, sequences[i].bytes, *taken_bytes) == 0)

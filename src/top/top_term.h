@@ -22,8 +22,19 @@ enum top_key { /* beyond the bytes that are themselves */
                TOP_KEY_PAGE_DOWN,
                TOP_KEY_HOME,
                TOP_KEY_END,
-               TOP_KEY_OTHER /* a key that nobody asked for */
+               TOP_KEY_WHEEL_UP,
+               TOP_KEY_WHEEL_DOWN,
+               TOP_KEY_OTHER,          /* a key that nobody asked for */
+               TOP_KEY_CLICK = 1 << 24 /* with the column and row of the screen, see top_click_x() */
 };
+static inline unsigned top_click_x(int key)
+{
+    return (unsigned)key & 0xfff;
+}
+static inline unsigned top_click_y(int key)
+{
+    return (unsigned)key >> 12 & 0xfff;
+}
 
 /* Why waiting ended. */
 enum top_wake {
@@ -38,6 +49,10 @@ tare_status top_term_enter(int in, int out, tare_error *err);
 void top_term_leave(void); /* give it back; more than once is fine */
 
 void top_term_size(unsigned *width, unsigned *height);
+
+/* Run a program of ours that takes the terminal itself, and wait for it; the first line it said on stderr, "" for none.
+ * A signal that asks us to end is passed on to it. */
+tare_status top_term_lend(char *const *argv, char *said, size_t size, tare_error *err);
 
 /* Wait until `due_ns` (CLOCK_MONOTONIC_RAW) or something happens: bits of enum top_wake. */
 unsigned top_term_wait(uint64_t due_ns);

@@ -66,8 +66,9 @@ def test_start_and_quit(top):
     text = started(session)
     rows = text.split("\n")
     assert rows[0].startswith("tare top ") and "every 0.2s" in rows[0]
-    for title in ("Mem   [", "Wait", "Disk", "Net", "GPU", "Heat"):
+    for title in ("Mem   [", "Wait", "Disk", "Net"):
         assert any(r.startswith(title) for r in rows), title
+    assert not any("none:" in r for r in rows), "a pane of nothing"
     assert rows[-1].startswith("q quit")
     assert 1049 in session.screen.modes and 25 not in session.screen.modes
     assert termios.tcgetattr(session.slave)[3] & (termios.ECHO | termios.ICANON) == 0
@@ -161,6 +162,73 @@ def test_hostile_names_reach_no_terminal(top, victim):
     assert victim.poll() is None
     session.type("q")
     assert session.end() == 0
+
+
+def test_choose_look_and_end(top, victim):
+    """Down to the only process of the filter, more of it, its functions, and its end: asked for, and refused first."""
+    session = top("--interval", "200ms", lines=30)
+    started(session)
+    session.type("/%d\r" % victim.pid)
+    session.until(lambda t: "1 match" in t)
+    session.type("\x1b[B")
+    session.until(lambda t: "Esc leave" in t)
+    session.type("\r")
+    session.until(lambda t: "thread (1)" in t and "memory" in t and "%d python" % victim.pid in t)
+    session.type("k")
+    session.until(lambda t: "end %d python" % victim.pid in t and "SIGTERM" in t)
+    session.type("q")  # no: neither it nor we
+    session.until(lambda t: "Esc leave" in t)
+    assert victim.poll() is None
+    session.type("f")
+    session.until(lambda t: "q leaves" in t and "process %d:" % victim.pid in t, 60)
+    session.type("q")
+    session.until(lambda t: "thread (1)" in t)
+    session.type("ky")
+    session.until(lambda t: "SIGTERM sent to process %d" % victim.pid in t)
+    assert victim.wait(20) == -signal.SIGTERM
+    session.until(lambda t: "%d has ended" % victim.pid in t)
+    session.type("f")
+    session.until(lambda t: "the chosen process has ended" in t)
+    session.type("\x1b")
+    session.until(lambda t: "has ended" not in t)
+    session.type("q")
+    assert session.end() == 0
+    assert_restored(session)
+
+
+def test_functions_that_cannot_be_seen(top, victim):
+    """A shell has no Python to look into: why is told in the last line of a terminal that is ours again."""
+    sleeper = subprocess.Popen(["sleep", "300"])
+    try:
+        session = top("--interval", "200ms", columns=160)
+        started(session)
+        session.type("/%d\r" % sleeper.pid)
+        session.until(lambda t: "1 match" in t)
+        session.type("\x1b[Bf")
+        session.until(lambda t: "tare attach" in t.split("\n")[-1], 60)
+        session.type("q")
+        assert session.end() == 0
+        assert_restored(session)
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+
+
+def test_mouse(top, victim):
+    session = top("--interval", "200ms", lines=30)
+    started(session)
+    assert b"\x1b[?1000h" in session.raw
+    session.type("/%d\r" % victim.pid)
+    session.until(lambda t: "1 match" in t)
+    row = next(i for i, r in enumerate(session.screen.rows()) if r.lstrip().startswith(str(victim.pid)))
+    session.type("\x1b[<0;5;%dM\x1b[<0;5;%dm" % (row + 1, row + 1))
+    session.until(lambda t: "Esc leave" in t)
+    session.type("\x1b[<0;5;%dM" % (row + 1))
+    session.until(lambda t: "thread (1)" in t)
+    session.type("\x1b[<64;5;5M\x1b[<65;5;5Mq")
+    assert session.end() == 0
+    assert session.raw.count(b"\x1b[?1000h") == session.raw.count(b"\x1b[?1000l")
+    assert_restored(session)
 
 
 def test_help_and_unknown_keys(top):

@@ -181,6 +181,30 @@ static void test_vanish_and_reuse(void **state)
     proclist_close(&p);
 }
 
+static void test_threads(void **state)
+{
+    (void)state;
+    struct proclist p;
+    char path[200];
+    tare_error err = TARE_ERROR_INIT;
+    put_stat((struct made){5, 1, "app", 0, 0, 0, 9});
+    snprintf(path, sizeof path, "%s/proc/5/task", root);
+    assert_int_equal(mkdir(path, 0755), 0);
+    put_stat((struct made){500, 1, "elsewhere", 0, 0, 0, 9});
+    snprintf(path, sizeof path, "mv '%s/proc/500' '%s/proc/5/task/6'", root, root);
+    assert_int_equal(system(path), 0);
+    assert_int_equal(proclist_open_threads(&p, root, 4, &err), TARE_IO);
+    assert_non_null(strstr(err.text, "/proc/4/task"));
+    proclist_close(&p);
+    assert_int_equal(proclist_open_threads(&p, root, 5, NULL), TARE_OK);
+    assert_int_equal(proclist_scan(&p, second, NULL), TARE_OK);
+    assert_int_equal(p.rows.n, 1);
+    assert_int_equal(p.rows.items[0].pid, 6);
+    assert_string_equal(p.rows.items[0].name, "elsewhere");
+    assert_string_equal(p.rows.items[0].command, "");
+    proclist_close(&p);
+}
+
 /* exec() changes the name, and with it the command line is read again. */
 static void test_renamed(void **state)
 {
@@ -292,6 +316,7 @@ int main(void)
         cmocka_unit_test(test_parse_refuses),
         cmocka_unit_test_setup_teardown(test_rows_and_rates, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_vanish_and_reuse, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_threads, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_renamed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_odd_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_denied, set_up, tear_down),

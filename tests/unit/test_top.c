@@ -2,12 +2,15 @@
  * test_top.c - tare top without a terminal: the order of the processes, keys, numbers, and drawing at every size. */
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "top/top.h"
@@ -78,6 +81,7 @@ static int set_up(void **state)
     data.now = &now;
     data.rows = rows;
     data.rows_known = true;
+    data.chosen.threads.folder = -1;
     data.blind = "gpu: no driver\nsystem: pressure: not there\n";
     return deriver_new(&data.derived, NULL) != TARE_OK;
 }
@@ -235,6 +239,16 @@ static void test_key_parse(void **state)
         {"\0", 1, TOP_KEY_OTHER, 1},
         {"\xff", 1, 255, 1},
         {"\033O", 2, TOP_KEY_OTHER, 2},
+        {"\033[<64;1;1M", 10, TOP_KEY_WHEEL_UP, 10},
+        {"\033[<65;1;1Mq", 11, TOP_KEY_WHEEL_DOWN, 10},
+        {"\033[<0;3;5M", 9, TOP_KEY_CLICK | 4 << 12 | 2, 9},
+        {"\033[<0;3;5m", 9, TOP_KEY_OTHER, 9}, /* let go of */
+        {"\033[<2;3;5M", 9, TOP_KEY_OTHER, 9},
+        {"\033[<0;0;5M", 9, TOP_KEY_OTHER, 9},
+        {"\033[<0;99999999999;5M", 19, TOP_KEY_OTHER, 19},
+        {"\033[<0;3M", 7, TOP_KEY_OTHER, 7},
+        {"\033[<0;3;5;7M", 11, TOP_KEY_OTHER, 11},
+        {"\033[<0;3", 6, TOP_KEY_OTHER, 6},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t taken = 0;
@@ -267,6 +281,139 @@ static void test_press(void **state)
     assert_true(v.interval_s == 0.1);
     top_press(&v, &data, TOP_KEY_UP, NULL);
     assert_int_equal(v.scroll, 0);
+}
+
+/* ---- the chosen process ---- */
+
+static pid_t chosen(struct top_view *v, int key)
+{
+    assert_int_equal(top_arrange(v, &data, NULL), TARE_OK);
+    assert_true(top_press(v, &data, key, NULL));
+    return data.chosen.pid;
+}
+
+static int click_at(unsigned x, unsigned y)
+{
+    return (int)((unsigned)TOP_KEY_CLICK | y << 12 | x);
+}
+
+/* 20 21 30 1 10 in the table; two of them in sight. */
+static void test_choose(void **state)
+{
+    (void)state;
+    struct top_view v = {.sort = TOP_SORT_CPU, .interval_s = 1, .speed = 1};
+    five();
+    v.table_rows = 2;
+    v.scroll = 1;
+    assert_int_equal(chosen(&v, TOP_KEY_PAGE_DOWN), 0); /* turns without choosing */
+    assert_int_equal(v.scroll, 3);
+    v.scroll = 1;
+    assert_int_equal(chosen(&v, TOP_KEY_DOWN), 21); /* the first in sight, then the next */
+    assert_int_equal(chosen(&v, TOP_KEY_DOWN), 30);
+    assert_true(v.follow);
+    assert_int_equal(chosen(&v, TOP_KEY_HOME), 20);
+    assert_int_equal(chosen(&v, TOP_KEY_UP), 20);
+    assert_int_equal(chosen(&v, TOP_KEY_PAGE_DOWN), 30);
+    assert_int_equal(chosen(&v, TOP_KEY_END), 10);
+    assert_int_equal(chosen(&v, TOP_KEY_DOWN), 10);
+    assert_int_equal(chosen(&v, 'p'), 10); /* it stays the chosen one wherever it stands */
+    order(&v);
+    assert_int_equal(top_chosen_line(&v, &data), 1);
+    rows[1].started = 7; /* another process with its number */
+    assert_null(top_chosen_row(&data));
+    assert_int_equal(chosen(&v, 'c'), 10);
+    assert_int_equal(chosen(&v, TOP_KEY_DOWN), 20);
+    assert_int_equal(chosen(&v, TOP_KEY_ESCAPE), 0);
+    assert_int_equal(chosen(&v, TOP_KEY_UP), 21); /* the last in sight */
+    top_view_release(&v);
+}
+
+static void test_click(void **state)
+{
+    (void)state;
+    struct top_view v = {.sort = TOP_SORT_CPU, .interval_s = 1, .speed = 1};
+    five();
+    v.table_rows = 3;
+    v.table_y = 10;
+    v.table_width = 80;
+    assert_int_equal(chosen(&v, click_at(5, 12)), 21);
+    assert_false(data.chosen.details);
+    assert_int_equal(chosen(&v, click_at(5, 12)), 21);
+    assert_true(data.chosen.details);
+    assert_int_equal(chosen(&v, TOP_KEY_ESCAPE), 21);
+    assert_false(data.chosen.details);
+    assert_int_equal(chosen(&v, click_at(5, 9)), 21); /* above, below and beside the table: nothing */
+    assert_int_equal(chosen(&v, click_at(5, 14)), 21);
+    assert_int_equal(chosen(&v, click_at(0, 10)), 21);
+    assert_int_equal(v.sort, TOP_SORT_PID);
+    chosen(&v, click_at(27, 10)); /* RSS, after PID, USER and CPU% */
+    assert_int_equal(v.sort, TOP_SORT_MEMORY);
+    chosen(&v, click_at(79, 10));
+    assert_int_equal(v.sort, TOP_SORT_MEMORY);
+    chosen(&v, TOP_KEY_WHEEL_DOWN);
+    assert_int_equal(v.scroll, 3);
+    assert_false(v.follow);
+    chosen(&v, TOP_KEY_WHEEL_UP);
+    assert_int_equal(v.scroll, 0);
+    top_choose(&data, NULL);
+    top_view_release(&v);
+}
+
+/* Nothing is sent where there is nobody to send it to, and only for the two keys that say so. */
+static void test_end_is_asked(void **state)
+{
+    (void)state;
+    struct top_view v = {.sort = TOP_SORT_CPU, .interval_s = 1, .speed = 1};
+    tare_error err = TARE_ERROR_INIT;
+    five();
+    chosen(&v, 'k');
+    assert_false(v.asking);
+    assert_non_null(strstr(v.trouble, "no process is chosen"));
+    chosen(&v, TOP_KEY_DOWN);
+    data.replaying = true;
+    chosen(&v, 'f');
+    assert_false(v.functions);
+    assert_non_null(strstr(v.trouble, "seen now"));
+    data.replaying = false;
+    chosen(&v, 'k');
+    assert_true(v.asking);
+    chosen(&v, 'q'); /* no */
+    assert_false(v.asking);
+    assert_string_equal(v.trouble, "");
+    chosen(&v, 'f');
+    assert_true(v.functions);
+    top_choose(&data, &(struct proc_row){.pid = getpid(), .started = 1}); /* not us: we began later */
+    assert_int_equal(top_chosen_signal(&data, SIGKILL, &err), TARE_INVALID);
+    assert_non_null(strstr(err.text, "has ended"));
+    top_choose(&data, NULL);
+    top_view_release(&v);
+}
+
+static void test_end(void **state)
+{
+    (void)state;
+    struct proclist all = PROCLIST_INIT;
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        for (;;) pause();
+    assert_int_equal(proclist_open(&all, "", NULL), TARE_OK);
+    assert_int_equal(proclist_scan(&all, 1, NULL), TARE_OK);
+    data.rows = all.rows.items;
+    data.n_rows = all.rows.n;
+    top_choose(&data, top_row_of(&data, child));
+    top_details(&data, true);
+    assert_int_equal(data.chosen.threads.rows.n, 1);
+    assert_int_equal(top_chosen_signal(&data, SIGTERM, NULL), TARE_OK);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    top_chosen_look(&data);
+    assert_int_equal(data.chosen.threads.rows.n, 0);
+    assert_true(top_chosen_signal(&data, SIGTERM, NULL) < 0);
+    top_choose(&data, NULL);
+    proclist_close(&all);
+    data.rows = rows;
+    data.n_rows = 0;
 }
 
 static void test_blind(void **state)
@@ -359,9 +506,13 @@ static void test_every_size(void **state)
             assert_int_equal(screen_resize(&s, width, height, NULL), TARE_OK);
             v.help = (width + height) % 3 == 0;
             v.once = (width + height) % 4 == 0;
+            v.asking = (width + height) % 5 == 0;
+            top_choose(&data, width % 2 ? &rows[height % 5] : NULL);
+            top_details(&data, height % 2);
             top_draw(&v, &data, &s);
             if (!v.help) assert_true(row_text(&s, 0)[0] == 't');
         }
+    top_choose(&data, NULL);
     top_view_release(&v);
     screen_release(&s);
 }
@@ -377,6 +528,10 @@ int main(void)
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_key_parse),
         cmocka_unit_test_setup_teardown(test_press, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_choose, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_click, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_end_is_asked, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_blind, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_draw, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_first_moment, set_up, tear_down),
