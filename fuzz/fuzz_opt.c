@@ -79,7 +79,6 @@ static void parse(int argc, char **argv, uint8_t mode)
                                     .min_args = mode >> 1 & 1,
                                     .max_args = mode >> 2 & 3,
                                     .stop_at_arg = mode >> 4 & 1,
-                                    .args = OPT_ARGS_WORDS,
                                     .words = words_of_format};
     opt_layer_fn *const layers[] = {layer, NULL};
     struct opt_given given = {0};
