@@ -352,7 +352,6 @@ static bool is_rate_of_service(const struct run *run, const struct run_case *c, 
 static tare_status lowest_missed(const struct run *run, const struct rate_limits *l, double above,
                                  double *out, tare_error *err)
 {
-    *out = INFINITY;
     for (size_t i = 0; i < run->cases.n; i++) {
         struct rate_told t;
         double rate;
@@ -384,7 +383,7 @@ static tare_status plan_service(struct capacity *out, double rate, const struct 
 {
     struct rate_limits l = {.n = 1, .of = {goal->limit}};
     struct rate_told t;
-    double missed, wanted = out->requests * (1 + goal->headroom);
+    double missed = INFINITY, wanted = out->requests * (1 + goal->headroom);
     tare_status s = rate_judge(&l, out->c, &t, err);
     if (s == TARE_OK) s = lowest_missed(out->run, &l, rate, &missed, err);
     if (s < 0) return s;
