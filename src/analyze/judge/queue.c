@@ -348,7 +348,7 @@ static bool is_rate_of_service(const struct run *run, const struct run_case *c, 
     return c->open_loop.known && strcmp(run->subject.type, "http") == 0 && param_number(c, "rate", rate);
 }
 
-/* The lowest rate above this one at which the limit was surely missed, of the same run; INFINITY: none was tried. */
+/* Lowers *out to the lowest rate above this one at which the limit was surely missed, of the same run. */
 static tare_status lowest_missed(const struct run *run, const struct rate_limits *l, double above,
                                  double *out, tare_error *err)
 {
