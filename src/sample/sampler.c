@@ -14,6 +14,7 @@
 #include "core/mem.h"
 #include "core/rng.h"
 #include "probe/procfs.h"
+#include "sample/pace.h"
 #include "sample/sampler.h"
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -468,7 +469,7 @@ static bool is_over(const struct sampler *s, uint64_t begun)
 static void rounds(struct sampler *s)
 {
     uint64_t begun = clock_raw_ns(), due = begun;
-    double cost = 0;
+    struct pace pace = {.hz = s->o->hz, .budget = s->o->budget};
     struct rng rng;
     rng_seed(&rng, begun);
     while (!is_over(s, begun)) {
@@ -477,8 +478,7 @@ static void rounds(struct sampler *s)
         uint64_t used = clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - before, now = clock_raw_ns();
         s->t.cost_ns += used;
         s->t.wall_ns = now - begun;
-        cost = cost > 0 ? cost * 0.95 + (double)used * 0.05 : (double)used;
-        uint64_t step = (uint64_t)fmax(1e9 / s->o->hz, cost / s->o->budget);
+        uint64_t step = pace_step(&pace, used, now);
         due += step;
         if (due + step < now) {
             s->t.late += (now - due) / step;
