@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * fuzz_screen.c - what processes and kernels can put before `tare top`: the line of /proc/PID/stat, and any bytes as
- * text on a screen. Whatever they are, what is written to the terminal is our own sequences and printable
- * characters. */
+ * fuzz_screen.c - what processes, kernels and terminals can put before `tare top`: the line of /proc/PID/stat, any
+ * bytes as text on a screen, and as keys. Whatever they are, what is written to the terminal is our own sequences and
+ * printable characters. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include "core/str.h"
 #include "probe/procfs.h"
 #include "top/screen.h"
+#include "top/top_term.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -24,6 +25,15 @@ static void check_stat(const char *text, size_t n)
     struct process_stat st;
     if (!process_stat_parse(&st, text)) return;
     must(st.name >= text && st.name + st.name_len < text + n);
+}
+
+/* All of it is taken, key by key. */
+static void check_keys(const char *text, size_t n)
+{
+    for (size_t taken; n > 0; text += taken, n -= taken) {
+        must(top_key_parse(text, n, &taken) != TOP_KEY_NONE);
+        must(taken > 0 && taken <= n);
+    }
 }
 
 /* ESC only where a sequence of ours begins; everything else is UTF-8 without controls. */
@@ -70,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!text) return 0;
     memcpy(text, data, size);
     check_stat(text, size);
+    check_keys(text, size);
     draw(text, true);
     draw(text, false);
     mem_free(text);

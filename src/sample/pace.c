@@ -5,34 +5,28 @@
 #include "sample/pace.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "core/stats.h"
 
 enum { DEAR = 3 }; /* times the median of the last rounds */
 static const double lent_ns = 1e9;
 
-static int by_size(const void *a, const void *b)
+static double counted(struct pace *p, double used)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static double counted(struct pace *p, uint64_t used)
-{
-    uint64_t sorted[PACE_ROUNDS];
+    double sorted[PACE_ROUNDS];
     if (p->rounds++ == 0) return 0;
     p->last[(p->rounds - 2) % PACE_ROUNDS] = used;
     size_t n = p->rounds - 1 < PACE_ROUNDS ? p->rounds - 1 : PACE_ROUNDS;
     memcpy(sorted, p->last, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, by_size);
-    uint64_t median = sorted[n / 2];
-    return fmin((double)used, DEAR * (double)median);
+    stats_sort(sorted, n);
+    return fmin(used, DEAR * stats_median_sorted(sorted, n));
 }
 
 uint64_t pace_step(struct pace *p, uint64_t used_ns, uint64_t now_ns)
 {
     double since = p->at_ns ? (double)(now_ns - p->at_ns) : 0;
     p->at_ns = now_ns;
-    p->owed = fmax(p->owed - p->budget * since, 0) + counted(p, used_ns);
+    p->owed = fmax(p->owed - p->budget * since, 0) + counted(p, (double)used_ns);
     return (uint64_t)fmax(1e9 / p->hz, p->owed / p->budget - lent_ns);
 }

@@ -9,7 +9,8 @@ enum { PACE_ROUNDS = 9 };
 
 struct pace {
     double hz, budget; /* rounds per second; share of a processor */
-    uint64_t last[PACE_ROUNDS], rounds, at_ns;
+    double last[PACE_ROUNDS];
+    uint64_t rounds, at_ns;
     double owed; /* ns of processor time that the budget has not paid for yet */
 };
 

@@ -50,12 +50,14 @@ void top_choose(struct top_data *d, const struct proc_row *r)
     if (details) top_details(d, true);
 }
 
-/* Without a thread it has ended, or is not ours to look into. */
+/* Without a thread it has ended, or is not ours to look into. Opened only while it is there: later its number may be
+ * another's. */
 static void look_at_threads(struct top_data *d, uint64_t now_ns)
 {
     struct proclist *list = &d->chosen.threads;
     if (!d->chosen.details || d->replaying || d->remote) return;
-    if (list->folder < 0 && proclist_open_threads(list, "", d->chosen.pid, NULL) < 0) return;
+    if (list->folder < 0 && (!top_chosen_row(d) || proclist_open_threads(list, "", d->chosen.pid, NULL) < 0))
+        return;
     proclist_scan(list, now_ns, NULL);
 }
 

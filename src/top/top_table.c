@@ -90,20 +90,33 @@ static struct shown field_text(const struct top_field *f)
     }
 }
 
+static const struct proc_row nobody = {.uid = (uid_t)-1}; /* its fields are those of the titles */
+
+/* The cell of a column in what is left of a row, which becomes less; false: a table so wide has no such column. */
+static bool take_cell(const struct top_field *f, unsigned width, struct screen_span *left,
+                      struct screen_span *cell)
+{
+    if (!f->title || width < f->least) return false;
+    unsigned taken = f->width + 1 < left->width ? f->width + 1 : left->width;
+    *cell = (struct screen_span){left->x, left->y, f->width};
+    left->x += taken;
+    left->width -= taken;
+    return true;
+}
+
 /* A row of cells, words at the left of their columns and numbers at the right; or the titles, reversed, with those that
  * order the table standing out (r NULL). What is left for the command. */
 static struct screen_span draw_fields(const struct top_paint *p, struct screen_span at,
                                       const struct proc_row *r, enum screen_style plain)
 {
-    static const struct proc_row none = {.uid = (uid_t)-1};
     struct top_fields fields;
     const unsigned width = at.width;
-    top_fields_of(&fields, p->v, r ? r : &none);
+    top_fields_of(&fields, p->v, r ? r : &nobody);
     for (size_t i = 0; i < TOP_FIELDS; i++) {
         const struct top_field *f = &fields.at[i];
-        struct screen_span cell = {at.x, at.y, f->width};
+        struct screen_span cell;
         enum screen_style style = plain;
-        if (!f->title || width < f->least) continue;
+        if (!take_cell(f, width, &at, &cell)) continue;
         struct shown text = field_text(f);
         if (!r) {
             style = f->sort == p->v->sort ? SCREEN_KEY : SCREEN_HEAD;
@@ -113,9 +126,6 @@ static struct screen_span draw_fields(const struct top_paint *p, struct screen_s
             screen_text(p->s, cell, style, text.s);
         else
             screen_right(p->s, cell, style, text.s);
-        unsigned taken = f->width + 1 < at.width ? f->width + 1 : at.width;
-        at.x += taken;
-        at.width -= taken;
     }
     return at;
 }
@@ -168,16 +178,12 @@ static void draw_titles(const struct top_paint *p, struct screen_box box)
 
 enum top_sort top_sort_at(unsigned x, unsigned width)
 {
-    static const struct proc_row none = {.uid = (uid_t)-1};
     struct top_fields fields;
-    unsigned at = 0;
-    top_fields_of(&fields, NULL, &none);
-    for (size_t i = 0; i < TOP_FIELDS; i++) {
-        const struct top_field *f = &fields.at[i];
-        if (!f->title || width < f->least) continue;
-        if (x >= at && x < at + f->width) return f->sort;
-        at += f->width + 1;
-    }
+    struct screen_span left = {0, 0, width}, cell;
+    top_fields_of(&fields, NULL, &nobody);
+    for (size_t i = 0; i < TOP_FIELDS; i++)
+        if (take_cell(&fields.at[i], width, &left, &cell) && x >= cell.x && x < cell.x + cell.width)
+            return fields.at[i].sort;
     return TOP_SORTS;
 }
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -139,15 +140,15 @@ static void run_borrower(char *const *argv, int said)
     _exit(127);
 }
 
-/* The end of the child; its stop is ours, and so is the going on of both. A signal to end waits here, blocked. */
-static void await_borrower(pid_t child)
+/* How the child ended; its stop is ours, and so is the going on of both. A signal to end waits here, blocked. */
+static int await_borrower(pid_t child)
 {
     static const int ends[] = {SIGTERM, SIGHUP, SIGQUIT};
     sigset_t pending;
     int status = 0;
     for (pid_t seen = 0;
          (seen = waitpid(child, &status, WNOHANG | WUNTRACED)) != child || WIFSTOPPED(status);) {
-        if (seen < 0 && errno != EINTR) return;
+        if (seen < 0 && errno != EINTR) break;
         if (seen == child) {
             raise(SIGSTOP);
             kill(child, SIGCONT);
@@ -157,6 +158,7 @@ static void await_borrower(pid_t child)
             if (sigismember(&pending, ends[i]) == 1) kill(child, SIGTERM);
         poll(NULL, 0, 20);
     }
+    return status;
 }
 
 /* What fits into the pipe is enough: a child that says more than that has said its first line. */
@@ -177,10 +179,14 @@ tare_status top_term_lend(char *const *argv, char *said, size_t size, tare_error
     pid_t child = fork();
     if (child == 0) run_borrower(argv, pipes[1]);
     tare_status s = child < 0 ? error_errno(err, "%s", argv[0]) : TARE_OK;
-    if (child > 0) await_borrower(child);
+    int status = child > 0 ? await_borrower(child) : 0;
     signal(SIGINT, on_signal);
     signal(SIGTSTP, on_signal);
     first_line(pipes[0], said, size);
+    if (!said[0] && WIFSIGNALED(status))
+        snprintf(said, size, "%s: ended by signal %d", argv[1], WTERMSIG(status));
+    if (!said[0] && WIFEXITED(status) && WEXITSTATUS(status))
+        snprintf(said, size, "%s: ended with exit code %d", argv[1], WEXITSTATUS(status));
     close(pipes[0]);
     close(pipes[1]);
     resized = 1;

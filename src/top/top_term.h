@@ -50,7 +50,8 @@ void top_term_leave(void); /* give it back; more than once is fine */
 
 void top_term_size(unsigned *width, unsigned *height);
 
-/* Run a program of ours that takes the terminal itself, and wait for it; the first line it said on stderr, "" for none.
+/* Run a command of ours (argv[1]) that takes the terminal itself, and wait for it. `said`: its first line on stderr, or
+ * how it failed without a word; "" for neither.
  * A signal that asks us to end is passed on to it. */
 tare_status top_term_lend(char *const *argv, char *said, size_t size, tare_error *err);
 

@@ -326,6 +326,17 @@ def test_waiting_threads_and_children(started, tare, tmp_path):
     assert '"tare.profile/1"' in page.read_text() and "in_child" in page.read_text()
 
 
+def test_a_budget_that_holds_looks_back_is_told(started, tare, tmp_path):
+    p, trace = started(HALVES), tmp_path / "a.tare"
+    words = "more would take more of a processor than the budget"
+    for budget, told in (("0.01", True), ("100", False)):
+        tare("attach", "--duration", "2s", "--hz", "20", "--budget", budget, "-o", trace, p.pid)
+        report = tare("report", "--stacks", trace).stdout
+        rate = json.loads(tare("report", "--stacks", "--json", trace).stdout)["rate"]
+        assert (words in report) == told, (rate, report)
+        assert (rate["achieved_hz"] < 16) or not told, rate
+
+
 def test_ctrl_c_ends_the_watching_alone(started, build, tare, tmp_path):
     p = started(HALVES)
     trace = tmp_path / "a.tare"

@@ -214,6 +214,28 @@ def test_functions_that_cannot_be_seen(top, victim):
         sleeper.wait()
 
 
+def test_stop_and_continue_while_functions_are_shown(top, victim):
+    """^Z stops both, with the terminal given back; the shell wakes the one it knows."""
+    session = top("--interval", "200ms")
+    started(session)
+    session.type("/%d\r" % victim.pid)
+    session.until(lambda t: "1 match" in t)
+    session.type("\x1b[Bf")
+    session.until(lambda t: "q leaves" in t, 60)
+    session.type("\x1a")
+    deadline = time.monotonic() + 20
+    while "T" not in open("/proc/%d/stat" % session.process.pid).read().rsplit(")", 1)[1][:3]:
+        assert time.monotonic() < deadline
+        session.read(0.05)
+    session.read(0.2)
+    assert_restored(session)
+    session.process.send_signal(signal.SIGCONT)
+    session.until(lambda t: "q leaves" in t and 1049 in session.screen.modes, 60)
+    session.process.send_signal(signal.SIGTERM)  # to us alone: passed on
+    assert session.end(60) == 143
+    assert_restored(session)
+
+
 def test_mouse(top, victim):
     session = top("--interval", "200ms", lines=30)
     started(session)

@@ -409,6 +409,11 @@ static void test_end(void **state)
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
     top_chosen_look(&data);
     assert_int_equal(data.chosen.threads.rows.n, 0);
+    top_choose(&data, &(struct proc_row){.pid = getpid(),
+                                         .started = 1}); /* its number is ours now: not our threads */
+    top_details(&data, true);
+    assert_int_equal(data.chosen.threads.folder, -1);
+    top_choose(&data, &(struct proc_row){.pid = child, .started = 1});
     assert_true(top_chosen_signal(&data, SIGTERM, NULL) < 0);
     top_choose(&data, NULL);
     proclist_close(&all);
@@ -488,6 +493,30 @@ static void test_first_moment(void **state)
     screen_release(&s);
 }
 
+/* What is not there takes no row, and help says why; a text for a file has it in its place. */
+static void test_panes_of_nothing(void **state)
+{
+    (void)state;
+    struct top_view v = {.host = "box", .interval_s = 1, .speed = 1};
+    for (int once = 0; once < 2; once++) {
+        struct screen s = SCREEN_INIT;
+        struct buf all = BUF_INIT;
+        v.once = once;
+        v.help = !once;
+        assert_int_equal(screen_resize(&s, 100, 40, NULL), TARE_OK);
+        top_draw(&v, &data, &s);
+        screen_print(&s, &all);
+        assert_int_equal(strstr(all.data, "\nGPU   none: no driver") != NULL, once);
+        assert_int_equal(strstr(all.data, "\nDisk ") != NULL, once);
+        assert_int_equal(strstr(all.data, "\nHeat ") != NULL, once);
+        assert_int_equal(strstr(all.data, "\nWait ") != NULL, once);
+        assert_int_equal(strstr(all.data, "not seen: gpu: no driver") != NULL, !once);
+        buf_release(&all);
+        screen_release(&s);
+    }
+    top_view_release(&v);
+}
+
 /* Nothing is drawn outside at any size, with and without help, and something is always shown. */
 static void test_every_size(void **state)
 {
@@ -535,6 +564,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_blind, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_draw, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_first_moment, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_panes_of_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_every_size, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

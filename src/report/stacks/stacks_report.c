@@ -51,7 +51,7 @@ static void say_rate(struct answer *a, const struct stacks_profile *p)
                show_rate((double)r->RATE.hz / 1000, NULL).s);
     bool held_back = got < 0.8 * (double)r->RATE.hz / 1000 && r->RATE.late < r->RATE.rounds / 2;
     answer_f64(a, "achieved_hz", got, "%s achieved%s", show_rate(got, NULL).s,
-               held_back ? ": more would take more than --budget allows" : "");
+               held_back ? ": more would take more of a processor than the budget" : "");
     answer_uint(a, "late", r->RATE.late, "; rounds missed: %" PRIu64 "\n", r->RATE.late);
     answer_uint(a, "stacks_read", r->RATE.samples, "read       %" PRIu64 " stacks; ", r->RATE.samples);
     answer_f64(a, "moved_share", moved, "%s moved under the read and may be wrong, ", show_percent(moved).s);
