@@ -41,6 +41,7 @@ struct times {
 /* Runs without a time, that failed or were due and not served: they took longer than this. */
 struct wait {
     uint64_t ns, after; /* so many runs with a time came before it */
+    bool failed;
 };
 struct waits {
     struct wait *items;

@@ -177,7 +177,7 @@ static tare_status append(const struct stamp *at, size_t n, const struct stretch
     tare_status s = vec_reserve(into, into->n + n, err);
     for (size_t i = 0; s == TARE_OK && i < n; i++) {
         if (at[i].failed) {
-            if (to->waits) s = vec_push(to->waits, ((struct wait){at[i].ns, into->n}), err);
+            if (to->waits) s = vec_push(to->waits, ((struct wait){at[i].ns, into->n, true}), err);
             continue;
         }
         if (to->switched && at[i].switched) s = vec_push(to->switched, (uint64_t)into->n, err);

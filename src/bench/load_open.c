@@ -165,7 +165,7 @@ static tare_status take_arrivals(struct case_work *w, const struct open_job *job
     for (size_t i = 0; s == TARE_OK && i < job->planned->n; i++) {
         uint64_t ns = job->latency[i], planned = job->planned->items[i];
         if (ns == NOT_SERVED && planned > end) continue;
-        struct wait wait = {ns == NOT_SERVED ? end - planned : ns & ~FAILED, w->samples.n};
+        struct wait wait = {ns == NOT_SERVED ? end - planned : ns & ~FAILED, w->samples.n, ns != NOT_SERVED};
         s = ns & FAILED ? vec_push(&w->waits, wait, err) : vec_push(&w->samples, ns, err);
     }
     return s;

@@ -84,8 +84,7 @@ tare_status summarise(struct run *run, struct run_case *c, const struct sampled 
                                    .ns = s->ns,
                                    .n = s->n,
                                    .waits = s->waits,
-                                   .n_waits = s->n_waits,
-                                   .n_failed = s->n_failed};
+                                   .n_waits = s->n_waits};
     tare_status status = spread_put(&latency, err);
     if (status < 0) return status;
     run_set_samples(run, c, s->ns, s->n, s->n > RUN_SAMPLES_MAX ? "first" : "all");
@@ -293,7 +292,6 @@ static tare_status put_times(struct bench *b, struct run_case *c, const struct c
                               .n = w->samples.n,
                               .waits = w->waits.items,
                               .n_waits = w->waits.n,
-                              .n_failed = w->open.known ? w->open.failed.v : w->waits.n,
                               .units = w->units,
                               .unit = b->plan->unit ? b->plan->unit : "runs",
                               .slices = w->slices.items,

@@ -9,8 +9,8 @@ struct sampled {
     const uint64_t *ns; /* latencies, in time order */
     size_t n;
     const struct wait *waits; /* runs that took longer than any of these; in time order */
-    size_t n_waits, n_failed; /* n_failed: of the waits */
-    double units;             /* per run */
+    size_t n_waits;
+    double units; /* per run */
     const char *unit;
     const struct slice *slices; /* for the throughput and its interval */
     size_t n_slices;

@@ -18,7 +18,6 @@ enum { PARTS = 10 };    /* of the window, for the interval of its rate */
 struct taken {
     struct times known;
     struct waits waits;
-    size_t n_failed;
 };
 
 /* What one that was not answered had waited by then; 0: there was nothing to wait for yet. */
@@ -36,19 +35,19 @@ static tare_status take(struct taken *t, const struct load_outcome *o, enum requ
     bool seen = !isnan(ns) && (load_is_answered(o) || what == REQUEST_TTFT || what == REQUEST_TTFT_ANSWER);
     if (seen) return vec_push(&t->known, (uint64_t)ns, err);
     if (load_is_answered(o)) return TARE_OK;
-    t->n_failed += o->fault != LOAD_OPEN;
-    return vec_push(&t->waits, ((struct wait){waited(o, what), t->known.n}), err);
+    struct wait wait = {waited(o, what), t->known.n, o->fault != LOAD_OPEN};
+    return vec_push(&t->waits, wait, err);
 }
 
 static tare_status put_times(const struct streamed *s, enum request_time what, const char *path,
                              struct run_latency *into, tare_error *err)
 {
-    struct taken t = {VEC_INIT, VEC_INIT, 0};
+    struct taken t = {VEC_INIT, VEC_INIT};
     tare_status status = TARE_OK;
     for (size_t i = 0; status == TARE_OK && i < s->n; i++)
         if (!(s->outcomes[i].flags & LOAD_WARM)) status = take(&t, &s->outcomes[i], what, err);
-    const struct spread spread = {s->run,    s->c,          into,      path,      t.known.items,
-                                  t.known.n, t.waits.items, t.waits.n, t.n_failed};
+    const struct spread spread = {s->run,        s->c,      into,          path,
+                                  t.known.items, t.known.n, t.waits.items, t.waits.n};
     if (status == TARE_OK && t.known.n) {
         status = spread_put(&spread, err);
     } else if (status == TARE_OK && (what != REQUEST_TTFT_ANSWER || t.waits.n)) {

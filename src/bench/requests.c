@@ -116,7 +116,7 @@ static tare_status take_outcomes(struct case_work *w, const struct load_result *
     tare_status s = TARE_OK;
     for (size_t i = 0; s == TARE_OK && i < r->outcomes.n; i++) {
         const struct load_outcome *o = &r->outcomes.items[i];
-        struct wait wait = {took(o), w->samples.n};
+        struct wait wait = {took(o), w->samples.n, o->fault != LOAD_OPEN};
         s = load_is_answered(o) ? vec_push(&w->samples, took(o), err) : vec_push(&w->waits, wait, err);
     }
     return s;

@@ -3,8 +3,10 @@
  * A percentile q of n samples is the sample of rank ceil(n q) (nearest rank). Its interval is of order statistics with
  * binomial ranks for n_eff samples (autocorrelation taken off); that of the median also not narrower than how batch
  * medians wander says. A percentile above the median is null when even n independent samples could not bound it; an
- * end that n_eff samples cannot bound is null. Runs that were due and not served count as longer than all others: a
- * percentile that falls on one is null, and only what it exceeds is known. */
+ * end that n_eff samples cannot bound is null. A run that failed is longer than all that were served, by definition. So
+ * is one that was due and still waited, for all that is known; but where so many of these may have been shorter than a
+ * percentile that it would be another one, and where it falls on a run of either kind, it is null, and only what it
+ * exceeds is known. */
 #include "bench/spread.h"
 
 #include <math.h>
@@ -18,9 +20,10 @@
 struct work {
     const struct spread *s;
     size_t n;                    /* samples and waits */
-    double *time_order, *sorted; /* a wait as long as it was */
+    double *time_order, *sorted; /* a wait as long as it was, what failed as the longest that was served */
     double *upper;               /* sorted; a wait is infinite */
     double n_eff;
+    double stated; /* the greatest percentile so far: no later one is below it */
 };
 
 uint64_t summary_samples_needed(double q)
@@ -51,8 +54,10 @@ static double nearest_rank(const double *sorted, size_t n, double q)
 /* Of the runs that have no time. */
 static const char *what_became(const struct spread *s)
 {
-    if (s->n_failed == s->n_waits) return "failed";
-    return s->n_failed ? "that were due failed or were not served" : "that were due were not served";
+    size_t failed = 0;
+    for (size_t i = 0; i < s->n_waits; i++) failed += s->waits[i].failed;
+    if (failed == s->n_waits) return "failed";
+    return failed ? "that were due failed or were not served" : "that were due were not served";
 }
 
 /* "p95" is not known, but that it is above `ns`. */
@@ -94,16 +99,31 @@ static const struct percentile {
     {"p999", offsetof(struct run_latency, p999), 0.999},
 };
 
+/* What still waited, for less than `value`, may have become a shorter run or a longer one. Are there fewer such than
+ * chance moves the rank of a percentile by (1.96 binomial sd), or is the percentile the same, within NEGLIGIBLE, had
+ * they ended at once? */
+static bool waits_hardly_matter(const struct work *w, double q, double value)
+{
+    enum { NEGLIGIBLE = 20 }; /* one in so many */
+    double least = nearest_rank(w->sorted, w->n, q), unsure = 0;
+    if (value - least <= least / NEGLIGIBLE) return true;
+    for (size_t i = 0; i < w->s->n_waits; i++)
+        unsure += !w->s->waits[i].failed && (double)w->s->waits[i].ns < value;
+    return unsure <= 1.96 * sqrt((double)w->n * q * (1 - q));
+}
+
 /* i: the interval with waits as long as they were. */
 static void put_percentile(struct work *w, const struct percentile *p, struct interval i)
 {
     struct interval upper = stats_quantile_interval_sorted(w->upper, w->n, w->n_eff, p->q, BENCH_CONFIDENCE);
     i.value = nearest_rank(w->upper, w->n, p->q);
     i.hi = fmax(i.hi, upper.hi);
-    if (isinf(i.value))
-        put_bound(w, p->key, nearest_rank(w->sorted, w->n, p->q));
-    else
-        put_time(w, (struct run_estimate *)((char *)w->s->into + p->offset), p->key, i);
+    if (isinf(i.value) || !waits_hardly_matter(w, p->q, i.value)) {
+        put_bound(w, p->key, fmax(nearest_rank(w->sorted, w->n, p->q), w->stated));
+        return;
+    }
+    w->stated = fmax(w->stated, i.value);
+    put_time(w, (struct run_estimate *)((char *)w->s->into + p->offset), p->key, i);
 }
 
 /* The median's interval comes from the samples in the order of time, as neighbours depend on each other. A
@@ -167,10 +187,14 @@ static tare_status fill(struct work *w, tare_error *err)
 {
     const struct spread *s = w->s;
     size_t waited = 0;
+    uint64_t longest = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->ns[i] > longest) longest = s->ns[i];
     for (size_t i = 0; i < w->n; i++) {
         const struct wait *next = waited < s->n_waits ? &s->waits[waited] : NULL;
         bool waits = next && next->after <= i - waited;
-        w->sorted[i] = w->time_order[i] = (double)(waits ? next->ns : s->ns[i - waited]);
+        uint64_t ns = waits ? next->ns : s->ns[i - waited];
+        w->sorted[i] = w->time_order[i] = (double)(waits && next->failed && ns < longest ? longest : ns);
         w->upper[i] = waits ? INFINITY : w->sorted[i];
         waited += waits;
     }
@@ -185,7 +209,7 @@ tare_status spread_put(const struct spread *s, tare_error *err)
 {
     size_t n = s->n + s->n_waits;
     double *room = mem_new(n, 3 * sizeof *room);
-    struct work w = {s, n, room, room + n, room + 2 * n, 0};
+    struct work w = {s, n, room, room + n, room + 2 * n, 0, 0};
     tare_status status = room ? fill(&w, err) : error_nomem(err, "%zu samples", n);
     mem_free(room);
     return status;

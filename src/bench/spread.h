@@ -14,7 +14,7 @@ struct spread {
     const uint64_t *ns; /* in time order; at least one */
     size_t n;
     const struct wait *waits; /* that took longer than any of these; in time order */
-    size_t n_waits, n_failed; /* n_failed: of the waits */
+    size_t n_waits;
 };
 tare_status spread_put(const struct spread *s, tare_error *err);
 

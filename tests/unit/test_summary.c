@@ -66,11 +66,62 @@ static void test_failed_runs_stand_where_they_came(void **state)
     static struct wait waits[100];
     ranks(900, 3);
     for (size_t i = 0; i < 900; i++) ns[i] += 100000;
-    for (size_t i = 0; i < 100; i++) waits[i] = (struct wait){5000000, 9 * i + 6};
-    must_summarise((struct sampled){.n = 900, .waits = waits, .n_waits = 100, .n_failed = 100});
+    for (size_t i = 0; i < 100; i++) waits[i] = (struct wait){5000000, 9 * i + 6, true};
+    must_summarise((struct sampled){.n = 900, .waits = waits, .n_waits = 100});
     assert_int_equal(c->latency_ns.p50.value, 100500); /* the 500th of 1000: none that failed is before it */
     assert_true(c->latency_ns.p50.lo.v > 100440 && c->latency_ns.p50.hi.v < 100560);
     assert_false(c->latency_ns.p95.known);
+}
+
+/* Half of the runs failed at once. Within which time half of all were served is known, and the tail is beyond it:
+ * it was "more than" the tail of the runs that did well, below the median. */
+static void test_what_failed_soon_does_not_make_the_tail_short(void **state)
+{
+    (void)state;
+    static struct wait waits[100];
+    ranks(100, 4);
+    for (size_t i = 0; i < 100; i++) {
+        ns[i] += 1000;
+        waits[i] = (struct wait){1, i, true};
+    }
+    must_summarise((struct sampled){.n = 100, .waits = waits, .n_waits = 100});
+    assert_int_equal(c->latency_ns.p50.value, 1100); /* the slowest that was served: 100 of 200 */
+    assert_int_equal(run_map_get(&c->latency_ns.at_least, "p95")->i, 1100);
+    assert_int_equal(run_map_get(&c->latency_ns.at_least, "max")->i, 1100);
+    assert_string_equal(run_reason(&c->unknown, "latency_ns.p95"),
+                        "more than 1.10 us: 100 of 200 runs failed");
+}
+
+/* A queue that only grows: run k took k, and of another hundred it is known that they waited 1 to 100. The median
+ * of all is one of them, or of those served: more than that of what is known, as the tail is. */
+static void test_a_median_that_waits_may_be_below_is_not_known(void **state)
+{
+    (void)state;
+    static struct wait waits[100];
+    for (size_t i = 0; i < 100; i++) {
+        ns[i] = 1000 * (i + 1);
+        waits[i] = (struct wait){1000 * (100 - i), 100, false};
+    }
+    must_summarise((struct sampled){.n = 100, .waits = waits, .n_waits = 100});
+    assert_false(c->latency_ns.p50.known || c->latency_ns.p95.known);
+    assert_int_equal(run_map_get(&c->latency_ns.at_least, "p50")->i, 50000);
+    assert_int_equal(run_map_get(&c->latency_ns.at_least, "p95")->i, 95000);
+    assert_string_equal(run_reason(&c->unknown, "latency_ns.p50"),
+                        "more than 50 us: 100 of 200 runs that were due were not served");
+}
+
+/* Five of a hundred wait at the end: p90 hardly depends on them, p95 does, and it is not below p90. */
+static void test_few_waits_leave_what_is_below_them_known(void **state)
+{
+    (void)state;
+    static struct wait waits[5];
+    ranks(95, 5);
+    for (size_t i = 0; i < 95; i++) ns[i] *= 1000;
+    for (size_t i = 0; i < 5; i++) waits[i] = (struct wait){1, 95, false};
+    must_summarise((struct sampled){.n = 95, .waits = waits, .n_waits = 5});
+    assert_int_equal(c->latency_ns.p90.value, 90000);
+    assert_false(c->latency_ns.p95.known);
+    assert_int_equal(run_map_get(&c->latency_ns.at_least, "p95")->i, 90000);
 }
 
 static void test_nearest_rank(void **state)
@@ -262,6 +313,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_nearest_rank), T(test_odd_ranks), T(test_intervals),  T(test_needed),
         T(test_failed_runs_stand_where_they_came),
+        T(test_what_failed_soon_does_not_make_the_tail_short),
+        T(test_a_median_that_waits_may_be_below_is_not_known),
+        T(test_few_waits_leave_what_is_below_them_known),
         T(test_too_few),      T(test_one),       T(test_none),       T(test_hanging_together),
         T(test_kept),         T(test_throughput), T(test_many_slices_are_ten_batches), T(test_no_time),
         T(test_a_stall_leaves_a_rate_above_0),
