@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include "bench/slo.h"
+#include "load/arrivals.h"
 #include "load/llm.h"
 #include "subject/subject.h"
 
@@ -15,7 +16,6 @@ enum bench_load {
     BENCH_CLOSED, /* each worker starts its next run when its last one is done */
     BENCH_OPEN    /* runs start on a schedule; latency counts from the planned start */
 };
-enum bench_arrivals { BENCH_POISSON, BENCH_CONSTANT };
 
 struct bench_case {
     struct subject *subject;
@@ -36,6 +36,13 @@ struct bench_streams {
     const struct slo *slo;
 };
 
+/* Requests are due when those of a log were. */
+struct bench_replay {
+    const char *name; /* of the file */
+    double speed;
+    struct moments moments; /* at least one */
+};
+
 struct bench_plan {
     const struct bench_case *cases;
     size_t n_cases;
@@ -49,12 +56,13 @@ struct bench_plan {
     uint64_t max_runs;   /* 0: no limit */
     int64_t warmup_runs; /* -1: until steady */
     enum bench_load load;
-    enum bench_arrivals arrivals;
-    double rate;          /* open loop: runs per second */
-    unsigned concurrency; /* workers; at least 1 */
-    const char *unit;     /* "texts" */
-    int64_t per_run;      /* units in one run; 0: what the subject says */
-    uint64_t seed;        /* of the order of cases and of arrivals */
+    enum load_arrivals arrivals;
+    const struct bench_replay *replay; /* of a service: moments that are known, for one case; NULL: made */
+    double rate;                       /* open loop: runs per second */
+    unsigned concurrency;              /* workers; at least 1 */
+    const char *unit;                  /* "texts" */
+    int64_t per_run;                   /* units in one run; 0: what the subject says */
+    uint64_t seed;                     /* of the order of cases and of arrivals */
     struct bench_streams streams;
     pid_t service_pid; /* of a service on this machine, whose processes are looked at; 0: none is named */
     bool keep_outputs; /* for accuracy: outputs of the first run of each case */
@@ -86,7 +94,7 @@ struct bench_preset {
     const char *name; /* "single-stream" */
     const char *help;
     enum bench_load load;
-    enum bench_arrivals arrivals;
+    enum load_arrivals arrivals;
     double percentile; /* that the scenario is judged by; 0: throughput */
     int64_t batch;     /* units in one query; 0: the case's own */
     bool needs_rate;

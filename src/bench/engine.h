@@ -208,13 +208,6 @@ tare_status lanes_failure(struct bench *b, struct case_work *w, tare_error *err)
 
 /* ---- load_open.c ---- */
 
-/* Offsets of planned starts from 0 to `window_ns`, at most `most` (0: no limit but memory). */
-struct schedule {
-    double rate;
-    enum bench_arrivals arrivals;
-    uint64_t window_ns, most;
-};
-tare_status schedule_make(const struct schedule *s, struct rng *rng, struct times *out, tare_error *err);
 /* One unbroken window; fills samples, slices and w->open. */
 tare_status open_window(struct bench *b, struct case_work *w, tare_error *err);
 

@@ -429,13 +429,13 @@ tare_status bench_run(struct run *run, const struct bench_plan *plan, tare_error
 }
 
 const struct bench_preset bench_presets[] = {
-    {"single-stream", "one query after the other, judged by p90", BENCH_CLOSED, BENCH_POISSON, 0.90, 0, false},
-    {"multi-stream", "queries of 8 units one after the other, judged by p99", BENCH_CLOSED, BENCH_POISSON, 0.99,
+    {"single-stream", "one query after the other, judged by p90", BENCH_CLOSED, ARRIVALS_POISSON, 0.90, 0, false},
+    {"multi-stream", "queries of 8 units one after the other, judged by p99", BENCH_CLOSED, ARRIVALS_POISSON, 0.99,
      8, false},
-    {"server", "queries at random moments at a given rate, judged by p99", BENCH_OPEN, BENCH_POISSON, 0.99, 0,
+    {"server", "queries at random moments at a given rate, judged by p99", BENCH_OPEN, ARRIVALS_POISSON, 0.99, 0,
      true},
-    {"offline", "large batches back to back, judged by throughput", BENCH_CLOSED, BENCH_POISSON, 0, 32, false},
-    {NULL, NULL, BENCH_CLOSED, BENCH_POISSON, 0, 0, false},
+    {"offline", "large batches back to back, judged by throughput", BENCH_CLOSED, ARRIVALS_POISSON, 0, 32, false},
+    {NULL, NULL, BENCH_CLOSED, ARRIVALS_POISSON, 0, 0, false},
 };
 
 tare_status bench_preset_apply(struct bench_plan *plan, const char *name, const struct bench_preset **out,

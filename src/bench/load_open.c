@@ -10,7 +10,6 @@
 #include "bench/engine.h"
 
 enum {
-    MOST_ARRIVALS = 1 << 24,
     RATE_BATCHES = 10,
     LATE_NS = 100000,
     NAP_NS = 100000000,
@@ -19,34 +18,10 @@ enum {
 #define NOT_SERVED UINT64_MAX
 #define FAILED (UINT64_C(1) << 63) /* the rest of it is the time until then */
 
-/* All starts are drawn before the window opens: a plan that does not wait for answers is what makes the
- * loop open. Gaps of a Poisson process are exponential: -log(1 - u) * mean, and log1p keeps small u exact.
- * A constant rate is multiplied, not summed, so that rounding does not add up. */
-tare_status schedule_make(const struct schedule *s, struct rng *rng, struct times *out, tare_error *err)
-{
-    if (!(s->rate > 0) || !isfinite(s->rate))
-        return error_set(err, TARE_INVALID, "an open loop needs a rate above 0, not %g", s->rate);
-    double gap = 1e9 / s->rate, at = 0, expected = (double)s->window_ns / gap;
-    if (expected > MOST_ARRIVALS)
-        return error_set(err, TARE_INVALID, "%g runs per second for %g s are more than %d runs: %s", s->rate,
-                         (double)s->window_ns / 1e9, (int)MOST_ARRIVALS,
-                         "lower the rate or the budget, or send several units per run");
-    tare_status status = vec_reserve(out, (size_t)expected + 1, err);
-    if (status < 0) return status;
-    for (uint64_t i = 0; !s->most || i < s->most; i++) {
-        /* The first of constant arrivals is at 0; of a Poisson process every gap is drawn, the first too. */
-        if (s->arrivals == BENCH_CONSTANT) at = (double)i * gap;
-        if (s->arrivals == BENCH_POISSON) at -= log1p(-rng_unit(rng)) * gap;
-        if (at >= (double)s->window_ns) break;
-        if ((status = vec_push(out, (uint64_t)at, err)) < 0) return status;
-    }
-    return TARE_OK;
-}
-
 struct open_job {
     struct instance *instance;
     struct lane *lanes;
-    const struct times *planned;
+    const struct moments *planned;
     uint64_t *latency; /* by arrival; NOT_SERVED, FAILED | ns */
     uint64_t origin, close;
     const volatile sig_atomic_t *interrupted;
@@ -96,7 +71,7 @@ static bool serve_arrival(struct open_job *job, struct lane *l, unsigned worker,
     const struct subject_ops *ops = job->instance->subject->ops;
     struct subject_cost cost = {0};
     tare_error unheard = TARE_ERROR_INIT, *err = l->failed < 0 ? &unheard : &l->err;
-    uint64_t planned = job->origin + job->planned->items[i], free_at = bench_machine.now();
+    uint64_t planned = job->origin + job->planned->at.items[i], free_at = bench_machine.now();
     if (free_at >= job->close || cut_short(job) || !await_start(job, planned)) return false;
     tare_status s = ops->before_run ? ops->before_run(job->instance, worker, err) : TARE_OK;
     uint64_t start = bench_machine.now();
@@ -125,7 +100,7 @@ static void open_loop(void *ctx, unsigned worker)
     struct lane *l = &job->lanes[worker];
     for (;;) {
         size_t i = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED);
-        if (i >= job->planned->n || !serve_arrival(job, l, worker, i)) break;
+        if (i >= job->planned->at.n || !serve_arrival(job, l, worker, i)) break;
     }
 }
 
@@ -137,9 +112,9 @@ static tare_status add_slices(struct case_work *w, const struct open_job *job, u
 {
     uint64_t done[RATE_BATCHES] = {0}, each = window / RATE_BATCHES;
     size_t first = 0;
-    for (size_t i = 0; i < job->planned->n; i++) {
+    for (size_t i = 0; i < job->planned->at.n; i++) {
         if (job->latency[i] & FAILED) continue; /* NOT_SERVED has that bit, too */
-        uint64_t when = (job->planned->items[i] + job->latency[i]) / (each ? each : 1);
+        uint64_t when = (job->planned->at.items[i] + job->latency[i]) / (each ? each : 1);
         done[when < RATE_BATCHES ? when : RATE_BATCHES - 1]++;
     }
     for (int k = 0; k < RATE_BATCHES; k++) {
@@ -162,8 +137,8 @@ static tare_status take_arrivals(struct case_work *w, const struct open_job *job
                                  tare_error *err)
 {
     tare_status s = TARE_OK;
-    for (size_t i = 0; s == TARE_OK && i < job->planned->n; i++) {
-        uint64_t ns = job->latency[i], planned = job->planned->items[i];
+    for (size_t i = 0; s == TARE_OK && i < job->planned->at.n; i++) {
+        uint64_t ns = job->latency[i], planned = job->planned->at.items[i];
         if (ns == NOT_SERVED && planned > end) continue;
         struct wait wait = {ns == NOT_SERVED ? end - planned : ns & ~FAILED, w->samples.n, ns != NOT_SERVED};
         s = ns & FAILED ? vec_push(&w->waits, wait, err) : vec_push(&w->samples, ns, err);
@@ -181,8 +156,8 @@ static struct known_f64 per_second(size_t n, uint64_t ns)
 static tare_status conclude_window(struct bench *b, struct case_work *w, const struct open_job *job,
                                    tare_error *err)
 {
-    const struct times *planned = job->planned;
-    bool all = b->plan->max_runs && planned->n == b->plan->max_runs; /* the runs ended it, not the time */
+    const struct moments *planned = job->planned;
+    bool all = b->plan->max_runs && planned->at.n == b->plan->max_runs; /* the runs ended it, not the time */
     uint64_t end = all ? job->origin : job->close, arriving = b->plan->budget_ns;
     for (unsigned i = 0; i < b->workers; i++) {
         const struct lane *l = &b->lanes[i];
@@ -193,7 +168,7 @@ static tare_status conclude_window(struct bench *b, struct case_work *w, const s
     uint64_t now = bench_machine.now();
     if (cut_short(job)) end = now > job->origin ? now : job->origin; /* perhaps before the first was due */
     uint64_t window = end - job->origin;
-    if (all) arriving = planned->items[planned->n - 1] + (uint64_t)(1e9 / b->plan->rate);
+    if (all) arriving = planned->at.items[planned->at.n - 1] + (uint64_t)(1e9 / b->plan->rate);
     if (cut_short(job) && window < arriving) arriving = window;
     tare_status s = take_arrivals(w, job, window, err);
     if (s < 0) return s;
@@ -227,10 +202,10 @@ static tare_status judge_failures(struct bench *b, struct case_work *w, const st
 }
 
 /* Everything is allocated before the first arrival is due. */
-static tare_status run_window(struct bench *b, struct case_work *w, const struct times *planned,
+static tare_status run_window(struct bench *b, struct case_work *w, const struct moments *planned,
                               uint64_t *latency, tare_error *err)
 {
-    for (size_t i = 0; i < planned->n; i++) latency[i] = NOT_SERVED;
+    for (size_t i = 0; i < planned->at.n; i++) latency[i] = NOT_SERVED;
     lanes_reset(b);
     struct open_job job = {.instance = w->instance,
                            .lanes = b->lanes,
@@ -253,18 +228,22 @@ static tare_status run_window(struct bench *b, struct case_work *w, const struct
 
 tare_status open_window(struct bench *b, struct case_work *w, tare_error *err)
 {
-    struct times planned = VEC_INIT;
-    struct schedule schedule = {b->plan->rate, b->plan->arrivals, b->plan->budget_ns, b->plan->max_runs};
-    tare_status s = schedule_make(&schedule, &b->rng, &planned, err);
+    struct moments planned = {VEC_INIT};
+    struct arrivals arrivals = {.kind = b->plan->arrivals,
+                                .rate = b->plan->rate,
+                                .window_ns = b->plan->budget_ns,
+                                .seed = rng_next(&b->rng),
+                                .most = b->plan->max_runs};
+    tare_status s = arrivals_make(&arrivals, &planned, err);
     uint64_t *latency = NULL;
-    if (s == TARE_OK && planned.n == 0)
+    if (s == TARE_OK && planned.at.n == 0)
         s = error_set(err, TARE_INVALID, "%g runs per second: none falls into a budget of %g s",
                       b->plan->rate, (double)b->plan->budget_ns / 1e9);
-    if (s == TARE_OK && !(latency = mem_new(planned.n, sizeof *latency)))
-        s = error_nomem(err, "%zu runs", planned.n);
-    if (s == TARE_OK) s = vec_reserve(&w->samples, planned.n, err);
+    if (s == TARE_OK && !(latency = mem_new(planned.at.n, sizeof *latency)))
+        s = error_nomem(err, "%zu runs", planned.at.n);
+    if (s == TARE_OK) s = vec_reserve(&w->samples, planned.at.n, err);
     if (s == TARE_OK) s = run_window(b, w, &planned, latency, err);
     mem_free(latency);
-    vec_release(&planned);
+    vec_release(&planned.at);
     return s;
 }

@@ -366,7 +366,9 @@ void record_plan(struct bench *b)
     run_map_text(a, m, "load", p->load == BENCH_OPEN ? "open" : "closed");
     if (p->load == BENCH_OPEN) {
         if (!by_case) run_map_real(a, m, "rate", p->rate);
-        run_map_text(a, m, "arrivals", p->arrivals == BENCH_POISSON ? "poisson" : "constant");
+        run_map_text(a, m, "arrivals", p->replay ? "replay" : arrivals_word(p->arrivals));
+        if (p->replay) run_map_text(a, m, "replay", p->replay->name);
+        if (p->replay) run_map_real(a, m, "replay_speed", p->replay->speed);
     }
     run_map_int(a, m, "seed", (int64_t)(p->seed & INT64_MAX));
     bool open = p->load == BENCH_OPEN && b->n_cases > 1;

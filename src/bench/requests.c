@@ -29,24 +29,38 @@ static double rate_of(const struct bench *b, const struct case_work *w)
     return w->params.rate > 0 ? w->params.rate : b->plan->rate;
 }
 
+static tare_status make_moments(struct bench *b, const struct case_work *w, const struct load_window *window,
+                                struct moments *out, tare_error *err)
+{
+    struct arrivals a = {.kind = window->warm ? ARRIVALS_POISSON : b->plan->arrivals,
+                         .rate = rate_of(b, w),
+                         .window_ns = window->window_ns,
+                         .seed = rng_next(&b->rng),
+                         .most = window->most};
+    tare_status s = arrivals_make(&a, out, err);
+    if (s == TARE_OK && out->at.n == 0)
+        s = error_set(err, TARE_INVALID, "%g requests per second: none falls into %g s", a.rate,
+                      (double)window->window_ns / 1e9);
+    return s;
+}
+
 static tare_status run_window(struct bench *b, struct case_work *w, struct load_window *window,
                               struct load_result *out, tare_error *err)
 {
-    struct times planned = VEC_INIT;
-    struct schedule schedule = {rate_of(b, w), b->plan->arrivals, window->window_ns, window->most};
+    struct moments made = {VEC_INIT};
+    const struct bench_replay *replay = window->warm ? NULL : b->plan->replay;
     tare_status s = TARE_OK;
     if (is_open(b, w)) {
-        s = schedule_make(&schedule, &b->rng, &planned, err);
-        if (s == TARE_OK && planned.n == 0)
-            s = error_set(err, TARE_INVALID, "%g requests per second: none falls into %g s", schedule.rate,
-                          (double)window->window_ns / 1e9);
-        window->arrivals = planned.items;
-        window->n_arrivals = planned.n;
+        s = replay ? TARE_OK : make_moments(b, w, window, &made, err);
+        const struct moments *planned = replay ? &replay->moments : &made;
+        window->arrivals = planned->at.items;
+        window->n_arrivals = planned->at.n;
+        if (replay && window->most && window->most < planned->at.n) window->n_arrivals = window->most;
     }
     window->concurrency = w->params.concurrency ? w->params.concurrency : 1;
     if (!window->most) window->most = MOST_REQUESTS;
     if (s == TARE_OK) s = w->instance->subject->ops->load(w->instance, window, out, err);
-    vec_release(&planned);
+    vec_release(&made.at);
     return s;
 }
 

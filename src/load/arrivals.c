@@ -11,6 +11,16 @@
 
 /* ---- made ---- */
 
+const char *arrivals_word(enum load_arrivals kind)
+{
+    static const char *const words[] = {
+#define X(name, word, help) word,
+        LOAD_ARRIVALS_MAP(X)
+#undef X
+    };
+    return words[kind];
+}
+
 static double exponential(struct rng *r)
 {
     return -log1p(-rng_unit(r));
@@ -67,12 +77,13 @@ tare_status arrivals_make(const struct arrivals *a, struct moments *out, tare_er
                          a->rate, (double)a->window_ns / 1e9, ARRIVALS_MOST, "lower the rate or the budget");
     rng_seed(&r, a->seed);
     out->at.n = 0;
-    for (uint64_t i = 0;; i++) {
+    for (uint64_t i = 0; !a->most || i < a->most; i++) {
         double at = next_moment(a, &r, i, &clock);
         if (!(at < (double)a->window_ns)) return TARE_OK;
         tare_status s = vec_push(&out->at, (uint64_t)at, err);
         if (s < 0) return s;
     }
+    return TARE_OK;
 }
 
 /* ---- replayed ---- */

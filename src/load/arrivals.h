@@ -21,6 +21,8 @@ enum load_arrivals {
         ARRIVALS_KINDS
 };
 
+const char *arrivals_word(enum load_arrivals kind); /* "poisson" */
+
 enum { ARRIVALS_MOST = 1 << 24 };
 #define BURSTY_CV 3.0    /* standard deviation of a gap / its mean: gamma distributed */
 #define RAMP_START 0.1   /* of the rate */
@@ -33,7 +35,9 @@ struct arrivals {
     enum load_arrivals kind;
     double rate; /* per second; of a ramp: at the end */
     uint64_t window_ns, seed;
+    uint64_t most; /* moments; 0: ARRIVALS_MOST */
 };
+/* What is left out of the window is no moment; a window without any gives none. */
 tare_status arrivals_make(const struct arrivals *a, struct moments *out, tare_error *err);
 
 /* The moments of a log or CSV: in each line the first thing that is a time: RFC 3339, as web servers log them

@@ -1,25 +1,33 @@
 /* SPDX-License-Identifier: MIT
- * bodies.h - requests whose bodies come from a file: the whole of it each time, or a line each, in turn. */
+ * bodies.h - what is sent, as files say it: the bytes of a file each time, a line of a file each, in turn, or a
+ * template (template.h), which may take lines; the path and the query of the address may be one, too. */
 #ifndef LOAD_BODIES_H
 #define LOAD_BODIES_H
 
-#include "core/file.h"
-#include "core/vec.h"
+#include "load/lines.h"
 #include "load/source.h"
+#include "load/template.h"
 
-struct body_line {
-    size_t from, n;
+struct bodies_files {                     /* NULL: there is none */
+    const char *whole, *lines, *template; /* whole: neither of the others */
+    const char *url;                      /* of the service */
+    uint64_t seed;                        /* of what templates take by chance */
 };
 
 struct bodies {
-    struct file_view file;
-    VEC(struct body_line) lines; /* that are not empty; none: the file as a whole */
+    struct file_view whole;
+    struct lines lines;
+    struct template *made, *target; /* NULL: none */
+    uint64_t seed;
+    const char *content_type;
 };
-#define BODIES_INIT {FILE_VIEW_INIT, VEC_INIT}
+#define BODIES_INIT {.whole = FILE_VIEW_INIT}
 
-/* TARE_INVALID: no line in it, where there shall be some. Warm-up begins in the middle of the lines. */
-tare_status bodies_open(struct bodies *b, const char *path, bool by_line, tare_error *err);
+/* TARE_INVALID: a template that wants lines where there are none, or lines that nothing takes. Warm-up begins in the
+ * middle of the lines. */
+tare_status bodies_open(struct bodies *b, const struct bodies_files *files, tare_error *err);
 void bodies_close(struct bodies *b);
-struct load_source bodies_source(struct bodies *b, const char *path);
+/* Without a function where nothing is sent but the address. */
+struct load_source bodies_source(struct bodies *b);
 
 #endif

@@ -20,7 +20,7 @@ static tare_status cut(struct lines *l, tare_error *err)
     return s;
 }
 
-static void shuffle(struct lines *l, uint64_t seed)
+void lines_shuffle(struct lines *l, uint64_t seed)
 {
     struct rng r;
     rng_seed(&r, seed);
@@ -32,16 +32,13 @@ static void shuffle(struct lines *l, uint64_t seed)
     }
 }
 
-tare_status lines_open(struct lines *l, const char *path, uint64_t seed, tare_error *err)
+tare_status lines_open(struct lines *l, const char *path, tare_error *err)
 {
     *l = (struct lines){.name = path};
     tare_status s = file_map(path, &l->file, err);
     if (s == TARE_OK) s = cut(l, err);
     if (s == TARE_OK && !l->all.n) s = error_set(err, TARE_FORMAT, "%s: only empty lines", path);
-    if (s < 0)
-        lines_close(l);
-    else
-        shuffle(l, seed);
+    if (s < 0) lines_close(l);
     return s;
 }
 

@@ -232,7 +232,8 @@ tare_status llm_ask_open(struct llm_ask *a, const struct llm_options *o, const c
     if (strncmp(prompts, words, strlen(words)) == 0) {
         s = make_words(&a->made, "--prompts", prompts + strlen(words), err);
     } else {
-        s = lines_open(&a->lines, prompts, o->seed, err);
+        s = lines_open(&a->lines, prompts, err);
+        if (s == TARE_OK) lines_shuffle(&a->lines, o->seed);
         if (s == TARE_OK) s = check_lines(a, err);
     }
     if (s == TARE_OK) s = make_prefix(a, err);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ANSWER_MOST = 256 << 20 };
+#include "load/whole_body.h"
 
 static tare_status fill(void *ctx, uint64_t number, struct load_request *out, tare_error *err)
 {
@@ -46,41 +46,16 @@ void kserve_load_close(struct kserve_load *k)
 /* ---- answers ---- */
 
 struct answer {
-    struct buf body;
+    struct whole_body body;
     size_t n_json;
-    bool too_long;
 };
-
-static void answer_open(void *ctx, void *state)
-{
-    (void)ctx;
-    ((struct answer *)state)->body = (struct buf)BUF_INIT;
-}
-
-static void answer_close(void *ctx, void *state)
-{
-    (void)ctx;
-    buf_release(&((struct answer *)state)->body);
-}
 
 static void answer_begin(void *ctx, void *state, const struct http_head *head, struct load_outcome *o)
 {
     struct answer *a = state;
     const char *length = http_header(head, "inference-header-content-length");
-    (void)ctx;
-    (void)o;
-    buf_clear(&a->body);
+    whole_body_begin(ctx, &a->body, head, o);
     a->n_json = length ? (size_t)strtoull(length, NULL, 10) : 0;
-    a->too_long = false;
-}
-
-static void answer_bytes(void *ctx, void *state, const struct load_piece *piece, struct load_outcome *o)
-{
-    struct answer *a = state;
-    (void)ctx;
-    (void)o;
-    a->too_long |= a->body.len + piece->n > ANSWER_MOST;
-    if (!a->too_long) buf_add(&a->body, piece->bytes, piece->n);
 }
 
 static const char *answer_end(void *ctx, void *state, struct load_outcome *o)
@@ -89,9 +64,9 @@ static const char *answer_end(void *ctx, void *state, struct load_outcome *o)
     struct answer *a = state;
     struct tensor_set out = TENSOR_SET_INIT;
     tare_error err = TARE_ERROR_INIT;
-    struct kserve_answer answer = {a->body.data, a->body.len, a->n_json};
-    tare_status s = a->too_long ? error_set(&err, TARE_FORMAT, "the answer is larger than is read")
-                                : kserve_decode(&answer, &out, &err);
+    struct kserve_answer answer = {a->body.bytes.data, a->body.bytes.len, a->n_json};
+    tare_status s = a->body.too_long ? error_set(&err, TARE_FORMAT, "the answer is larger than is read")
+                                     : kserve_decode(&answer, &out, &err);
     tensor_set_release(&out);
     if (s == TARE_OK) return NULL;
     o->fault = LOAD_BODY;
@@ -105,10 +80,10 @@ struct load_reader kserve_reader(struct kserve_load *k)
         .name = "kserve",
         .size = sizeof(struct answer),
         .ctx = k,
-        .open = answer_open,
-        .close = answer_close,
+        .open = whole_body_open,
+        .close = whole_body_close,
         .begin = answer_begin,
-        .bytes = answer_bytes,
+        .bytes = whole_body_bytes,
         .end = answer_end,
     };
 }

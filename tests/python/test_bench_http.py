@@ -42,6 +42,21 @@ def bench(build, tmp_path):
     return call
 
 
+@pytest.fixture
+def measured_log(build, bench, tmp_path):
+    """The document, and when the server says that it had received each request."""
+
+    def call(target, *options):
+        log = tmp_path / "server.jsonl"
+        with subprocess.Popen([build / "tests" / "ref-server", "--log", log, "--seconds", str(WAIT)], stdout=subprocess.PIPE, text=True) as child:
+            document = bench(f"http://127.0.0.1:{child.stdout.readline().split()[1]}{target}", *options, code=(0, 1, 3))
+            child.send_signal(signal.SIGTERM)
+            assert child.wait(20) == 0
+        return document, [json.loads(line) for line in log.read_text().splitlines()]
+
+    return call
+
+
 def adds_up(case):
     http = case["http"]
     assert http["due"] == http["answered"] + http["failed"] + http["open"]
@@ -104,6 +119,55 @@ def test_a_body_and_what_must_be_in_the_answer(service, bench, tmp_path):
     assert adds_up(ok)["failed"] == 0
     told = bench(f"{service}/echo", "--inputs", "in.jsonl", "--expect-body", "not there", "--budget", "200ms", code=(3,))
     assert "the expected text is not in the body" in told
+
+
+def test_a_template_and_what_answers_must_have(service, bench, tmp_path):
+    (tmp_path / "t.json").write_text('{"id": {{id}}, "text": "{{line:text}}", "n": {{random:5..9}}}')
+    (tmp_path / "lines.jsonl").write_text('{"text": "a\\"b"}\n{"text": "c"}\n')
+    sent = ["--template", "t.json", "--inputs", "lines.jsonl", "--concurrency", "1", "--max-runs", "20"]
+    good = bench(f"{service}/echo?{{{{id}}}}", *sent, "--expect-json", "n>=5", "--expect-json", "n<=9", "--expect-json", "text")["cases"][0]
+    assert good["http"]["answered"] == 20
+    bad = bench(f"{service}/echo", *sent, "--expect-json", "text=c", code=(0, 1, 3))  # the first line has another text
+    assert "text in the answer is" in bad if isinstance(bad, str) else bad["cases"][0]["http"]["faults"] == {"body": 10}
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--template", "t.json"], "no file of lines"),
+        (["--template", "t.json", "--body", "t.json"], "does not go with"),
+        (["--template", "gone.json"], "gone.json"),
+        (["--expect-json", "n>x"], "--expect-json"),
+        (["--replay", "t.json"], "no line has a time"),
+        (["--speed", "2"], "goes with --replay"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_before_anything_is(bench, tmp_path, options, says):
+    (tmp_path / "t.json").write_text('{"text": "{{line}}"}')
+    assert says in bench("http://127.0.0.1:9/", *options, code=(2,))
+
+
+def test_a_log_is_replayed_at_its_times(measured_log, tmp_path):
+    at = [0.0, 0.05, 0.05, 0.2, 0.6]
+    (tmp_path / "log.csv").write_text("time,what\n" + "".join(f"{t},x\n" for t in at))
+    document, log = measured_log("/fixed?ms=1", "--replay", "log.csv", "--speed", "0.5", "--warmup", "0")
+    case = document["cases"][0]
+    assert case["http"]["due"] == len(at) and document["config"]["arrivals"] == "replay"
+    assert case["open_loop"]["offered"] == pytest.approx(len(at) / 1.2, rel=1e-3)
+    received = sorted(r["received"] for r in log)[-len(at) :]  # the first request is the one that looks whether it works
+    late = case["open_loop"]["longest_delay_ns"]
+    for a, t in zip(received, at):
+        assert a - received[0] >= (t - at[0]) * 2e9 - late
+
+
+@pytest.mark.parametrize("kind", ["bursty", "ramp", "constant", "poisson"])
+def test_arrivals_of_every_kind_are_what_they_say(service, bench, kind):
+    case = bench(f"{service}/fixed?ms=0", "--rate", "200/s", "--arrivals", kind, "--budget", "1s", code=(0, 1, 3))["cases"][0]
+    want = 110 if kind == "ramp" else 200  # a ramp begins at a tenth
+    assert abs(case["http"]["due"] - want) <= (0 if kind == "constant" else 15 * (3 if kind == "bursty" else 1) * 5)
+    if kind == "ramp":
+        due = [m["due"] for m in case["http"]["over_time"]]
+        assert sum(due[len(due) // 2 :]) > 1.5 * sum(due[: len(due) // 2])
 
 
 def test_secrets_are_in_no_document(service, bench, monkeypatch):

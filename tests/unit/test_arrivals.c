@@ -80,6 +80,16 @@ static void the_same_for_the_same_seed(void **state)
     (void)state;
 }
 
+static void no_more_than_asked_for(void **state)
+{
+    struct moments m = {VEC_INIT};
+    const struct arrivals ten = {.kind = ARRIVALS_POISSON, .rate = 1000, .window_ns = S, .most = 10};
+    assert_int_equal(arrivals_make(&ten, &m, NULL), TARE_OK);
+    assert_int_equal(m.at.n, 10);
+    vec_release(&m.at);
+    (void)state;
+}
+
 static void refused(void **state)
 {
     struct moments m = {VEC_INIT};
@@ -170,7 +180,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rates_and_spreads), cmocka_unit_test(ramp_rises),
-        cmocka_unit_test(the_same_for_the_same_seed), cmocka_unit_test(refused),
+        cmocka_unit_test(the_same_for_the_same_seed), cmocka_unit_test(no_more_than_asked_for),
+        cmocka_unit_test(refused),
         cmocka_unit_test(replayed), cmocka_unit_test(replayed_faster_or_not),
         cmocka_unit_test(without_memory),
     };

@@ -60,60 +60,6 @@ static const struct run_case *must_run(const struct bench_plan *plan)
     return run.cases.at[0];
 }
 
-/* ---- schedules ---- */
-
-static void test_constant_schedule(void **state)
-{
-    (void)state;
-    struct rng rng;
-    struct times t = VEC_INIT;
-    struct schedule s = {200, BENCH_CONSTANT, NS_PER_S, 0};
-    rng_seed(&rng, 1);
-    assert_int_equal(schedule_make(&s, &rng, &t, &err), TARE_OK);
-    assert_int_equal(t.n, 200);
-    for (size_t i = 0; i < t.n; i++) assert_int_equal(t.items[i], i * 5000000);
-    vec_release(&t);
-}
-
-static void test_poisson_schedule(void **state)
-{
-    (void)state;
-    struct rng rng;
-    struct times t = VEC_INIT;
-    struct schedule s = {1000, BENCH_POISSON, 100 * NS_PER_S, 0};
-    rng_seed(&rng, 2);
-    assert_int_equal(schedule_make(&s, &rng, &t, &err), TARE_OK);
-    assert_true(t.n > 100000 - 1600 && t.n < 100000 + 1600); /* five deviations */
-    double squares = 0, longer = 0;
-    for (size_t i = 1; i < t.n; i++) {
-        assert_true(t.items[i] >= t.items[i - 1] && t.items[i] < s.window_ns);
-        double gap = (double)(t.items[i] - t.items[i - 1]) / 1e6; /* mean 1 */
-        squares += gap * gap;
-        longer += gap > 1;
-    }
-    assert_true(fabs(squares / (double)t.n - 2) < 0.1); /* exponential: E x^2 = 2 */
-    assert_true(fabs(longer / (double)t.n - exp(-1.0)) < 0.01);
-    vec_release(&t);
-}
-
-static void test_schedule_limits(void **state)
-{
-    (void)state;
-    struct rng rng;
-    struct times t = VEC_INIT;
-    rng_seed(&rng, 3);
-    assert_int_equal(schedule_make(&(struct schedule){0, BENCH_POISSON, NS_PER_S, 0}, &rng, &t, &err),
-                     TARE_INVALID);
-    assert_int_equal(schedule_make(&(struct schedule){NAN, BENCH_POISSON, NS_PER_S, 0}, &rng, &t, &err),
-                     TARE_INVALID);
-    assert_int_equal(schedule_make(&(struct schedule){1e9, BENCH_POISSON, NS_PER_S, 0}, &rng, &t, &err),
-                     TARE_INVALID);
-    assert_int_equal(schedule_make(&(struct schedule){1000, BENCH_POISSON, NS_PER_S, 10}, &rng, &t, &err),
-                     TARE_OK);
-    assert_int_equal(t.n, 10);
-    vec_release(&t);
-}
-
 /* ---- the open loop, in virtual time ---- */
 
 static void test_open_idle(void **state)
@@ -121,7 +67,7 @@ static void test_open_idle(void **state)
     (void)state;
     struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000});
     plan.load = BENCH_OPEN;
-    plan.arrivals = BENCH_CONSTANT;
+    plan.arrivals = ARRIVALS_CONSTANT;
     plan.rate = 100;
     const struct run_case *c = must_run(&plan);
     assert_int_equal(c->samples.v, 1000);
@@ -143,7 +89,7 @@ static void test_open_shows_the_stall(void **state)
     struct fake_script script = {.base_ns = 1000000, .stall_every = 500, .stall_ns = 1000000000};
     struct bench_plan plan = plan_of(script);
     plan.load = BENCH_OPEN;
-    plan.arrivals = BENCH_CONSTANT;
+    plan.arrivals = ARRIVALS_CONSTANT;
     plan.rate = 100;
     plan.budget_ns = 20 * NS_PER_S;
     const struct run_case *c = must_run(&plan);
@@ -202,7 +148,7 @@ static void test_what_was_not_served_is_in_the_percentiles(void **state)
     struct bench_plan plan =
         plan_of((struct fake_script){.base_ns = 1000000, .stall_every = 91, .stall_ns = 10 * NS_PER_S});
     plan.load = BENCH_OPEN;
-    plan.arrivals = BENCH_CONSTANT;
+    plan.arrivals = ARRIVALS_CONSTANT;
     plan.rate = 20;
     plan.budget_ns = 5 * NS_PER_S;
     const struct run_case *c = must_run(&plan);
@@ -228,7 +174,7 @@ static void test_open_failure(void **state)
     (void)state;
     struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .fail_at = 40});
     plan.load = BENCH_OPEN;
-    plan.arrivals = BENCH_CONSTANT;
+    plan.arrivals = ARRIVALS_CONSTANT;
     plan.rate = 100;
     const struct run_case *c = must_run(&plan); /* an outcome, not the end */
     assert_int_equal(c->open_loop.due.v, 1000);
@@ -246,7 +192,7 @@ static void test_open_failure_of_the_first(void **state)
     (void)state;
     struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .fail_at = 2});
     plan.load = BENCH_OPEN;
-    plan.arrivals = BENCH_CONSTANT;
+    plan.arrivals = ARRIVALS_CONSTANT;
     plan.rate = 100;
     assert_string_equal(must_run(&plan)->failure, "run 2: made up: this run fails");
 }
@@ -256,7 +202,7 @@ static void test_open_interrupted(void **state)
     (void)state;
     struct bench_plan plan = plan_of((struct fake_script){.base_ns = 1000000, .interrupt_at = 100});
     plan.load = BENCH_OPEN;
-    plan.arrivals = BENCH_CONSTANT;
+    plan.arrivals = ARRIVALS_CONSTANT;
     plan.rate = 100;
     const struct run_case *c = must_run(&plan);
     assert_int_equal(c->samples.v, 99); /* and the first run, which is apart */
@@ -290,7 +236,7 @@ static void test_open_workers(void **state)
     real_machine();
     struct bench_plan plan = plan_of((struct fake_script){.base_ns = 20000000, .real = true});
     plan.load = BENCH_OPEN;
-    plan.arrivals = BENCH_CONSTANT;
+    plan.arrivals = ARRIVALS_CONSTANT;
     plan.rate = 100; /* one worker could do 50 */
     plan.concurrency = 8;
     plan.budget_ns = NS_PER_S;
@@ -438,9 +384,6 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        T(test_constant_schedule),
-        T(test_poisson_schedule),
-        T(test_schedule_limits),
         T(test_open_idle),
         T(test_open_shows_the_stall),
         T(test_overload),

@@ -141,10 +141,11 @@ static void bodies_of_a_file(void **state)
     char path[] = "/tmp/tare-bodies-XXXXXX.jsonl";
     int fd = mkstemps(path, 6);
     struct bodies b = BODIES_INIT;
+    const struct bodies_files lines = {.lines = path}, whole = {.whole = path};
     struct load_request r = {BUF_INIT, BUF_INIT, BUF_INIT};
     assert_true(write(fd, "{\"a\":1}\r\n\n{\"a\":2}\n", 18) == 18);
-    assert_int_equal(bodies_open(&b, path, true, NULL), TARE_OK);
-    struct load_source s = bodies_source(&b, path);
+    assert_int_equal(bodies_open(&b, &lines, NULL), TARE_OK);
+    struct load_source s = bodies_source(&b);
     assert_false(s.same);
     assert_string_equal(s.content_type, "application/json");
     static const struct {
@@ -157,13 +158,13 @@ static void bodies_of_a_file(void **state)
         assert_string_equal(r.body.data, want[i].body);
     }
     bodies_close(&b);
-    assert_int_equal(bodies_open(&b, path, false, NULL), TARE_OK);
-    assert_true(bodies_source(&b, path).same);
+    assert_int_equal(bodies_open(&b, &whole, NULL), TARE_OK);
+    assert_true(bodies_source(&b).same);
     bodies_close(&b);
     assert_true(ftruncate(fd, 0) == 0);
-    assert_int_equal(bodies_open(&b, path, true, NULL), TARE_FORMAT);
+    assert_int_equal(bodies_open(&b, &lines, NULL), TARE_FORMAT);
     bodies_close(&b);
-    assert_int_equal(bodies_open(&b, "/no/such/file", true, NULL), TARE_IO);
+    assert_int_equal(bodies_open(&b, &(struct bodies_files){.lines = "/no/such/file"}, NULL), TARE_IO);
     load_request_release(&r);
     close(fd);
     unlink(path);
@@ -211,6 +212,64 @@ static enum reply_step play(struct reply *r, const char *bytes, size_t piece, st
         at += b.used;
     }
     return reply_ended(r, 5000, o);
+}
+
+static tare_status asked(struct bodies *b, const struct bodies_files *f, struct load_request *r, tare_error *err)
+{
+    *b = (struct bodies)BODIES_INIT;
+    tare_status s = bodies_open(b, f, err);
+    if (s < 0) return s;
+    struct load_source source = bodies_source(b);
+    load_request_clear(r);
+    return source.fill(source.ctx, 7, r, err);
+}
+
+static void put_file(char *path, int suffix, const char *text)
+{
+    int fd = mkstemps(path, suffix);
+    assert_true(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+    close(fd);
+}
+
+static void bodies_of_a_template(void **state)
+{
+    char made[] = "/tmp/tare-template-XXXXXX.json", lines[] = "/tmp/tare-lines-XXXXXX.txt";
+    char taking[] = "/tmp/tare-taking-XXXXXX.json";
+    struct bodies b;
+    struct load_request r = {BUF_INIT, BUF_INIT, BUF_INIT};
+    tare_error err = TARE_ERROR_INIT;
+    put_file(made, 5, "{\"id\":{{id}},\"x\":{{random:5..5}}}");
+    put_file(taking, 5, "{\"text\":\"{{line}}\"}");
+    put_file(lines, 4, "one\ntwo\n");
+    struct bodies_files f = {.template = made, .url = "http://h/items/{{id}}?n={{random:3..3}}"};
+    assert_int_equal(asked(&b, &f, &r, &err), TARE_OK);
+    assert_string_equal(r.body.data, "{\"id\":7,\"x\":5}");
+    assert_string_equal(r.target.data, "/items/7?n=3");
+    assert_string_equal(bodies_source(&b).content_type, "application/json");
+    assert_false(bodies_source(&b).same);
+    bodies_close(&b);
+    f = (struct bodies_files){.template = taking, .lines = lines};
+    assert_int_equal(asked(&b, &f, &r, &err), TARE_OK);
+    assert_string_equal(r.body.data, "{\"text\":\"two\"}"); /* 7 of two lines */
+    bodies_close(&b);
+    const struct {
+        struct bodies_files files;
+        const char *says;
+    } bad[] = {{{.template = taking}, "no file of lines"},
+               {{.template = made, .lines = lines}, "takes the lines"},
+               {{.url = "http://h/{{line}}"}, "fit an address"},
+               {{.url = "http://h/{{random:words:3}}"}, "fit an address"},
+               {{.url = "http://h/{{id}"}, "column"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(asked(&b, &bad[i].files, &r, &err), TARE_INVALID);
+        assert_non_null(strstr(err.text, bad[i].says));
+        bodies_close(&b);
+    }
+    load_request_release(&r);
+    unlink(made);
+    unlink(taking);
+    unlink(lines);
+    (void)state;
 }
 
 static void reads_answers(void **state)
@@ -268,7 +327,7 @@ int main(void)
         cmocka_unit_test(reads_addresses),   cmocka_unit_test(reads_a_unix_socket),
         cmocka_unit_test(refuses_addresses), cmocka_unit_test(names_that_nobody_knows),
         cmocka_unit_test(writes_requests),   cmocka_unit_test(headers_from_the_environment),
-        cmocka_unit_test(bodies_of_a_file),  cmocka_unit_test(reads_answers),
+        cmocka_unit_test(bodies_of_a_file),  cmocka_unit_test(bodies_of_a_template), cmocka_unit_test(reads_answers),
         cmocka_unit_test(reads_two_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@
 #include "cli/case_grid.h"
 #include "cli/cli.h"
 #include "cli/output.h"
-#include "load/bodies.h"
+#include "cli/asking.h"
 #include "load/llm_ask.h"
 #include "probe/memory_agent.h"
 #include "subject/kserve_load.h"
@@ -27,10 +27,11 @@
 /* ---- the command line ---- */
 
 struct http_args {
-    const char *body, *method, *text; /* text: that a good answer has; NULL: not said */
-    struct opt_list headers;
-    uint64_t connections, status, pid; /* 0: not said */
-    bool fresh, find_rate;
+    struct asking_args asking;
+    uint64_t pid; /* 0: not said */
+    bool find_rate;
+    const char *replay; /* a log */
+    double speed;
 };
 
 struct llm_args {
@@ -108,21 +109,19 @@ struct bench_expected {
 };
 
 /* Where requests are made and answers read as a protocol wants it (bench_llm.c). */
-struct bench_asked {
+struct bench_protocol {
     bool opened; /* `ask` */
     struct llm_ask ask;
     struct llm_pool pool;
     struct kserve_load kserve;
-    struct load_reader reader; /* name NULL: none */
     struct slo slo;
 };
 
 /* What a service is asked, and how often. */
 struct bench_service {
-    struct bench_asked asked;
-    struct bodies bodies;
-    struct load_source source;
-    struct buf headers; /* lines */
+    struct bench_protocol protocol;
+    struct asking asking;
+    struct bench_replay replay; /* name NULL: none */
     VEC(double) rates;
     struct grid_ints concurrency;
 };
@@ -163,8 +162,10 @@ tare_status bench_model_file(struct cli *cli, const struct bench_planned *p, cha
 
 struct opt *bench_http_rows(struct bench_args *a, struct opt *to);
 struct opt *bench_llm_rows(struct bench_args *a, struct opt *to);
-int bench_asked_plan(struct cli *cli, const struct bench_args *a, struct bench_asked *out);
-void bench_asked_release(struct bench_asked *q);
+/* Puts its source and its reader where requests are made otherwise. */
+int bench_protocol_plan(struct cli *cli, const struct bench_args *a, struct bench_protocol *out,
+                        struct asking *to);
+void bench_protocol_release(struct bench_protocol *q);
 /* Reads what is sent. 0, or the exit code after the user was told. */
 int bench_service_plan(struct cli *cli, const struct bench_args *a, struct bench_service *out);
 void bench_service_release(struct bench_service *s);

@@ -248,7 +248,7 @@ static tare_status try_rate(struct finding_rate *f)
 static void write_limits(struct finding_rate *f, struct buf *b)
 {
     const struct rate_limits *l = &f->p->limits;
-    const char *each = f->p->service.asked.slo.text;
+    const char *each = f->p->service.protocol.slo.text;
     buf_add_str(b, each);
     for (size_t i = 0; i < l->n; i++) {
         const struct target *t = &l->of[i];

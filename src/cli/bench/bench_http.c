@@ -9,8 +9,6 @@
 
 #include "cli/bench/bench_args.h"
 #include "core/unit.h"
-#include "load/address.h"
-#include "load/text.h"
 
 enum { CONCURRENCY_MOST = 50000, RATES_MOST = 64 };
 
@@ -20,24 +18,14 @@ struct opt *bench_http_rows(struct bench_args *a, struct opt *to)
     struct http_args *h = &a->http;
     const struct opt rows[] = {
         OPT_GROUP("Services"),
-        OPT_PATH(0, "body", &h->body, "<file>", "the body of each request: its bytes as they are (POST)",
-                 .only_for = KIND_SERVICE, .not_with = "inputs"),
-        OPT_STRING(0, "method", &h->method, "<word>", "GET, POST, PUT, PATCH, DELETE (default: POST with a body)",
-                 .only_for = KIND_SERVICE),
-        OPT_LIST(0, "header", &h->headers, "<name: value>",
-                 "a header; 'Name: env:VARIABLE' keeps the value out of sight",
-                 .only_for = KIND_SERVICE),
-        OPT_UINT_IN(0, "connections", &h->connections, 1, 60000,
-                 "connections open at once at most (default: what the limit of open files allows)",
-                 .only_for = KIND_SERVICE, .flags = OPT_NO_DEFAULT),
-        OPT_FLAG(0, "fresh", &h->fresh, "a new connection for each request", .only_for = KIND_SERVICE),
-        OPT_UINT_IN(0, "expect-status", &h->status, 200, 599, "the status of a good answer (default: any 2xx)",
-                 .only_for = KIND_SERVICE, .flags = OPT_NO_DEFAULT),
-        OPT_STRING(0, "expect-body", &h->text, "<text>", "what must stand in the body of a good answer",
-                 .only_for = KIND_SERVICE),
+        OPT_ASKING(&h->asking),
         OPT_UINT_IN(0, "pid", &h->pid, 1, INT32_MAX,
                  "a process of the service on this machine: what it and its children did in the same seconds",
                  .only_for = KIND_SERVICE, .flags = OPT_NO_DEFAULT),
+        OPT_PATH(0, "replay", &h->replay, "<file>",
+                 "send when the lines of a log or CSV have their times, from its first to its last",
+                 .only_for = KIND_SERVICE, .not_with = "rate concurrency find-rate budget"),
+        OPT_DOUBLE(0, "speed", &h->speed, 0.001, 100000, "of --replay: 2 takes half the time", .needs = "replay"),
         OPT_FLAG(0, "find-rate", &h->find_rate,
                  "search the highest rate that keeps --slo; --budget is of a window that confirms it, --rate where to "
                  "begin",
@@ -49,15 +37,6 @@ struct opt *bench_http_rows(struct bench_args *a, struct opt *to)
 /* clang-format on */
 
 /* ---- what is asked for ---- */
-
-static int read_method(struct cli *cli, const struct http_args *h)
-{
-    static const char *const words[] = {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
-    if (!h->method) return 0;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(h->method, words[i]) == 0) return 0;
-    return cli_usage_error(cli, "--method %s: expected GET, POST, PUT, PATCH, DELETE or OPTIONS", h->method);
-}
 
 /* "50", "50/s", "10,20,40/s": the unit of the last one is that of all. */
 static int read_rates(struct cli *cli, const struct bench_args *a, struct bench_service *out)
@@ -97,31 +76,32 @@ static int read_loads(struct cli *cli, const struct bench_args *a, struct bench_
     return 0;
 }
 
-static int read_headers(struct cli *cli, const struct http_args *h, struct bench_service *out)
+/* The mean rate becomes that of the one case: warm-up has it, and so have all who reckon with rates. */
+static int read_replay(struct cli *cli, const struct http_args *h, struct bench_service *out)
 {
-    for (size_t i = 0; i < h->headers.n; i++)
-        if (load_add_header(&out->headers, h->headers.items[i], &cli->error) < 0)
-            return cli_usage_error(cli, "--header: %s", cli->error.text);
-    return 0;
-}
-
-static int read_bodies(struct cli *cli, const struct bench_args *a, struct bench_service *out)
-{
-    const char *path = a->http.body ? a->http.body : a->setup.inputs;
-    int rc = bench_asked_plan(cli, a, &out->asked);
-    if (a->llm.on) out->source = llm_source(&out->asked.ask);
-    if (a->llm.kserve) out->source = kserve_source(&out->asked.kserve);
-    if (rc || a->llm.on || a->llm.kserve || !path) return rc;
-    if (bodies_open(&out->bodies, path, !a->http.body, &cli->error) < 0)
-        return cli_usage_error(cli, "--%s %s", a->http.body ? "body" : "inputs", cli->error.text);
-    out->source = bodies_source(&out->bodies, path);
-    return 0;
+    struct file_view file = FILE_VIEW_INIT;
+    size_t skipped = 0;
+    if (!h->replay) return 0;
+    tare_status s = file_map(h->replay, &file, &cli->error);
+    struct replay r = {h->replay, (const char *)file.data, file.size, h->speed};
+    if (s == TARE_OK) s = arrivals_replay(&r, &out->replay.moments, &skipped, &cli->error);
+    file_unmap(&file);
+    if (s < 0) return cli_usage_error(cli, "--replay %s", cli->error.text);
+    if (skipped) cli_note(cli, "%s: %zu lines have no time and are left out", h->replay, skipped);
+    const struct moments *m = &out->replay.moments;
+    uint64_t last = m->at.items[m->at.n - 1];
+    if (last == 0)
+        return cli_usage_error(
+            cli, "--replay %s: all of its times are the same: there is nothing to space by", h->replay);
+    out->replay.name = h->replay;
+    out->replay.speed = h->speed;
+    return vec_push(&out->rates, (double)m->at.n * 1e9 / (double)last, &cli->error) < 0 ? cli_fail(cli) : 0;
 }
 
 /* More connections than there may be are better known now. */
 static int check_files_left(struct cli *cli, const struct bench_args *a, const struct bench_service *s)
 {
-    unsigned most = (unsigned)a->http.connections, allowed;
+    unsigned most = (unsigned)a->http.asking.connections, allowed;
     for (size_t i = 0; i < s->concurrency.values.n && !most; i++)
         if (s->concurrency.values.items[i] > most) most = (unsigned)s->concurrency.values.items[i];
     return load_connections(most, &allowed, &cli->error) < 0 ? cli_usage_error(cli, "%s", cli->error.text)
@@ -130,15 +110,12 @@ static int check_files_left(struct cli *cli, const struct bench_args *a, const s
 
 int bench_service_plan(struct cli *cli, const struct bench_args *a, struct bench_service *out)
 {
-    struct load_address address;
-    if (load_address_read(&address, a->url, &cli->error) < 0)
-        return cli_usage_error(cli, "%s", cli->error.text);
-    int rc = read_method(cli, &a->http);
+    bool lines = !a->llm.on && !a->llm.kserve; /* those two take what they send from elsewhere */
+    const struct asking_to to = {a->url, lines ? a->setup.inputs : NULL, a->seed};
+    int rc = asking_read(cli, &a->http.asking, &to, &out->asking);
+    if (!rc) rc = bench_protocol_plan(cli, a, &out->protocol, &out->asking);
     if (!rc) rc = read_loads(cli, a, out);
-    if (!rc) rc = read_headers(cli, &a->http, out);
-    if (!rc) rc = read_bodies(cli, a, out);
-    if (!rc && a->http.text && strlen(a->http.text) > 255)
-        rc = cli_usage_error(cli, "--expect-body: at most 255 bytes");
+    if (!rc) rc = read_replay(cli, &a->http, out);
     if (!rc && a->http.pid && kill((pid_t)a->http.pid, 0) < 0 && errno == ESRCH)
         rc = cli_usage_error(cli, "--pid %llu: there is no such process", (unsigned long long)a->http.pid);
     return rc ? rc : check_files_left(cli, a, out);
@@ -147,10 +124,10 @@ int bench_service_plan(struct cli *cli, const struct bench_args *a, struct bench
 void bench_service_release(struct bench_service *s)
 {
     vec_release(&s->rates);
+    vec_release(&s->replay.moments.at);
     vec_release(&s->concurrency.values);
-    buf_release(&s->headers);
-    bodies_close(&s->bodies);
-    bench_asked_release(&s->asked);
+    asking_release(&s->asking);
+    bench_protocol_release(&s->protocol);
 }
 
 /* A request that takes ten times its limit has missed it: what is overloaded need not be waited for any longer. */
@@ -165,19 +142,8 @@ static uint64_t patience_ns(const struct bench_planned *p)
 tare_status bench_service_open(const struct bench_planned *p, struct subject **out, tare_error *err)
 {
     const struct bench_args *a = p->args;
-    const struct http_args *h = &a->http;
-    struct load_options o = {.url = a->url,
-                             .method = h->method,
-                             .headers = p->service.headers.len ? p->service.headers.data : NULL,
-                             .authorities = secure_getenv("TARE_CA_FILE"),
-                             .source = p->service.source,
-                             .reader = p->service.asked.reader.name ? &p->service.asked.reader : NULL,
-                             .expect_body = h->text && h->text[0] ? h->text : NULL,
-                             .expect_status = (unsigned)h->status,
-                             .timeout_ns = patience_ns(p),
-                             .connections = (unsigned)h->connections,
-                             .fresh = h->fresh,
-                             .interrupted = p->plan.interrupted};
+    struct load_options o = asking_options(&p->service.asking, &a->http.asking, a->url);
+    o.timeout_ns = patience_ns(p);
     return subject_open_http(out, &o, err);
 }
 
@@ -199,7 +165,8 @@ tare_status bench_service_cases(const struct bench_planned *p, struct subject *s
     tare_status status = TARE_OK;
     for (size_t i = 0; i < s->rates.n && status == TARE_OK; i++) {
         double rate = s->rates.items[i];
-        struct bench_case c = {.name = arena_printf(&out->arena, "rate=%.9g", rate),
+        struct bench_case c = {.name = s->replay.name ? arena_str(&out->arena, "replay")
+                                                      : arena_printf(&out->arena, "rate=%.9g", rate),
                                .params = {.rate = rate}};
         status = add_case(p, subject, c, out, err);
     }

@@ -12,7 +12,7 @@ struct opt *bench_llm_rows(struct bench_args *a, struct opt *to)
     const struct opt rows[] = {
         OPT_GROUP("Language models and KServe"),
         OPT_FLAG(0, "llm", &m->on, "the service speaks OpenAI's chat/completions or completions: times to tokens",
-                 .only_for = KIND_SERVICE, .not_with = "body inputs kserve"),
+                 .only_for = KIND_SERVICE, .not_with = "body inputs template kserve expect-json"),
         OPT_STRING(0, "model", &m->model, "<name>", "the model to ask for", .only_for = KIND_SERVICE, .needs = "llm"),
         OPT_STRING(0, "prompts", &m->prompts, "<file|words:n>",
                  "lines of JSON: texts, or objects with prompt or messages; or made-up words, words:20..80 "
@@ -43,7 +43,8 @@ struct opt *bench_llm_rows(struct bench_args *a, struct opt *to)
 /* clang-format on */
 
 /* 0, or the exit code after the user was told. */
-int bench_asked_plan(struct cli *cli, const struct bench_args *a, struct bench_asked *out)
+int bench_protocol_plan(struct cli *cli, const struct bench_args *a, struct bench_protocol *out,
+                        struct asking *to)
 {
     const struct llm_args *m = &a->llm;
     const struct llm_options o = {.model = m->model,
@@ -59,14 +60,16 @@ int bench_asked_plan(struct cli *cli, const struct bench_args *a, struct bench_a
     if (m->on && llm_ask_open(&out->ask, &o, a->url, &cli->error) < 0)
         return cli_usage_error(cli, "%s", cli->error.text);
     out->opened = m->on;
-    if (m->on) out->reader = llm_reader(&out->pool);
+    if (m->on) to->reader = llm_reader(&out->pool);
+    if (m->on) to->source = llm_source(&out->ask);
     if (m->kserve && kserve_load_open(&out->kserve, a->setup.inputs, m->binary, &cli->error) < 0)
         return cli_usage_error(cli, "--inputs %s", cli->error.text);
-    if (m->kserve) out->reader = kserve_reader(&out->kserve);
+    if (m->kserve) to->reader = kserve_reader(&out->kserve);
+    if (m->kserve) to->source = kserve_source(&out->kserve);
     return 0;
 }
 
-void bench_asked_release(struct bench_asked *q)
+void bench_protocol_release(struct bench_protocol *q)
 {
     if (q->opened) llm_ask_close(&q->ask);
     llm_pool_release(&q->pool);

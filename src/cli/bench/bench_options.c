@@ -9,9 +9,10 @@
 #include "load/address.h"
 
 static const struct opt_choice arrival_words[] = {
-    {"poisson", BENCH_POISSON, "random gaps, as many users make"},
-    {"constant", BENCH_CONSTANT, "equal gaps"},
-    {NULL, 0, NULL}};
+#define X(name, word, help) {word, ARRIVALS_##name, help},
+    LOAD_ARRIVALS_MAP(X)
+#undef X
+        {NULL, 0, NULL}};
 
 static const struct opt_choice accuracy_words[] = {
 #define X(name, text, less, labels, help) {text, ACCURACY_METRIC_##name, help},
@@ -312,7 +313,7 @@ void bench_args_release(struct bench_args *a)
     opt_list_release(&a->groups);
     opt_list_release(&a->baseline);
     opt_list_release(&a->fail_on);
-    opt_list_release(&a->http.headers);
+    asking_args_release(&a->http.asking);
     vec_release(&a->words);
     model_args_release(&a->setup);
 }

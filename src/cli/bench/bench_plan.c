@@ -90,7 +90,7 @@ static struct bench_plan asked_plan(const struct bench_args *a, bool built_in)
     p.min_runs_firm = a->min_runs != 0;
     if (a->latency_limit.ns) p.tail = 0.95;
     p.max_runs = a->max_runs;
-    p.arrivals = (enum bench_arrivals)a->arrivals;
+    p.arrivals = (enum load_arrivals)a->arrivals;
     p.concurrency = a->kind == KIND_SERVICE ? 1 : (unsigned)a->concurrency;
     p.per_run = (int64_t)a->per_run;
     p.seed = a->seed;
@@ -175,11 +175,20 @@ static int check_files(struct cli *cli, const struct bench_args *a)
     return rc || a->no_save || a->launch_document ? rc : output_dir_check(cli, &a->history);
 }
 
+/* It takes as long as it took. */
+static void take_replay(const struct bench_replay *replay, struct bench_plan *to)
+{
+    const struct moments *m = &replay->moments;
+    to->replay = replay;
+    to->load = BENCH_OPEN;
+    to->rate = 1;
+    to->budget_ns = m->at.items[m->at.n - 1] + 1;
+}
+
 int bench_make_plan(struct cli *cli, const struct bench_args *a, bool built_in, struct bench_planned *out)
 {
     *out = (struct bench_planned){.args = a, .synth = built_in ? "minilm-l6" : a->synth, .grid = GRID_INIT};
-    out->service = (struct bench_service){
-        .bodies = BODIES_INIT, .headers = BUF_INIT, .asked = {.kserve = KSERVE_LOAD_INIT}};
+    out->service = (struct bench_service){.asking = ASKING_INIT, .protocol = {.kserve = KSERVE_LOAD_INIT}};
     out->plan = asked_plan(a, built_in);
     int rc = bench_anchor_check(cli, a);
     if (!rc) rc = check_files(cli, a);
@@ -188,10 +197,11 @@ int bench_make_plan(struct cli *cli, const struct bench_args *a, bool built_in, 
     if (!rc) rc = read_warmup(cli, a, &out->plan);
     if (!rc) rc = apply_scenario(cli, a, out);
     if (!rc) rc = plan_grid(cli, a, built_in, out);
-    if (!rc && a->http.find_rate) rc = bench_find_limits(cli, a, &out->limits, &out->service.asked.slo);
+    if (!rc && a->http.find_rate) rc = bench_find_limits(cli, a, &out->limits, &out->service.protocol.slo);
     if (!rc && a->kind == KIND_SERVICE) rc = bench_service_plan(cli, a, &out->service);
+    if (!rc && a->http.replay) take_replay(&out->service.replay, &out->plan);
     if (!rc && a->llm.on)
-        out->plan.streams = (struct bench_streams){&out->service.asked.pool, &out->service.asked.slo};
+        out->plan.streams = (struct bench_streams){&out->service.protocol.pool, &out->service.protocol.slo};
     if (!rc) rc = read_targets(cli, a, out);
     if (!rc) rc = check_baseline(cli, a);
     return rc;

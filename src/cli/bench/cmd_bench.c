@@ -271,12 +271,11 @@ static int bench_subject(struct cli *cli, const struct bench_planned *p)
     return rc;
 }
 
-#define BENCH_ARGS_INIT                                                                             \
-    {                                                                                               \
-        .budget = {BENCH_BUDGET_NS}, .precision = BENCH_PRECISION,                                   \
-        .setup = MODEL_ARGS_INIT, .metric = ACCURACY_METRIC_COSINE,  \
-        .history = HISTORY_ARGS_INIT, .max_drop = 0.01, .warmup = "auto", .repeat = 1,              \
-        .anchor_budget = {20000000000}                                                              \
+#define BENCH_ARGS_INIT                                                                              \
+    {                                                                                                \
+        .budget = {BENCH_BUDGET_NS}, .precision = BENCH_PRECISION, .setup = MODEL_ARGS_INIT,         \
+        .metric = ACCURACY_METRIC_COSINE, .history = HISTORY_ARGS_INIT, .max_drop = 0.01,            \
+        .warmup = "auto", .repeat = 1, .anchor_budget = {20000000000}, .http = {.speed = 1}          \
     }
 
 /* ---- the suite ---- */
