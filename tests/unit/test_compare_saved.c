@@ -223,6 +223,49 @@ static void test_busy_runs_are_judged_by_their_fastest(void **state)
     }
 }
 
+/* The same for gates that were asked for by name: of a p95 that is not known, and of throughput, which cannot be more
+ * than at the pace of the fastest run. Nine times as slow passed as "unverified". */
+static void test_gates_take_the_fastest_run_as_well(void **state)
+{
+    (void)state;
+    static const struct {
+        double times, fastest; /* of the new side's median */
+        const char *p95, *throughput;
+    } rows[] = {{9, 0.9, "regressed", "regressed"},
+                {9, 0.2, "unverified", "unverified"},
+                {1 / 9.0, 0.9, "unverified", "improved"}};
+    const struct compare_limit limits[] = {{"latency.p95", 0.05}, {"throughput", 0.05}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct comparison c;
+        make(1, 60, rows[i].times);
+        for (int side = 0; side < 2; side++)
+            for (size_t k = 0; k < 2; k++) {
+                struct run_case *one = runs[side][0].cases.at[k];
+                double ns = one->latency_ns.p50.value;
+                one->cpu.involuntary_switches = known_u64(1000);
+                one->samples = known_u64(500);
+                one->latency_ns.min = known_u64((uint64_t)(ns * rows[i].fastest));
+                one->latency_ns.mean = known_u64((uint64_t)(ns * 1.05));
+                one->latency_ns.p95 = (struct run_estimate){0};
+                one->throughput.rate = (struct run_estimate){.known = true, .value = 1e9 / (ns * 1.05)};
+            }
+        struct compare_saved in = ask(1);
+        in.limits = limits;
+        in.n_limits = 2;
+        assert_int_equal(compare(&c, &in, NULL), TARE_OK);
+        const struct comparison_metric *p95 = metric(&c, 0, "latency.p95"),
+                                       *rate = metric(&c, 0, "throughput");
+        assert_string_equal(p95->verdict, rows[i].p95);
+        assert_string_equal(rate->verdict, rows[i].throughput);
+        bool worse = strcmp(rows[i].p95, "regressed") == 0;
+        assert_true(!!strstr(p95->why, "; but even the fastest run of new took ") == worse);
+        assert_true(!!strstr(rate->why, "even at the pace of its fastest run ") ==
+                    (strcmp(rows[i].throughput, "unverified") != 0));
+        comparison_release(&c);
+        unmake(1);
+    }
+}
+
 static tare_status nine_before(void *ctx, const char *case_name, const char *name, struct compare_series *out,
                                tare_error *err)
 {
@@ -485,6 +528,7 @@ int main(void)
         cmocka_unit_test(test_what_was_not_served_fails_by_what_it_waited_at_least),
         cmocka_unit_test(test_runs_apart_judge_and_close_ones_do_not),
         cmocka_unit_test(test_busy_runs_are_judged_by_their_fastest),
+        cmocka_unit_test(test_gates_take_the_fastest_run_as_well),
         cmocka_unit_test(test_the_past_judges_single_runs),
         cmocka_unit_test(test_a_past_of_one_moment_judges_nothing),
         cmocka_unit_test(test_limits_choose_what_fails),

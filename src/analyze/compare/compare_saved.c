@@ -228,6 +228,13 @@ static tare_status take_past(const struct judging_case *k, const struct measure 
     return s;
 }
 
+static tare_status take_both(const struct judging_case *k, const struct measure *m, struct compare_values *a,
+                             struct compare_values *b, tare_error *err)
+{
+    tare_status s = take_values(&k->base, m, k->in->apart_ms, a, err);
+    return s == TARE_OK ? take_values(&k->new_, m, k->in->apart_ms, b, err) : s;
+}
+
 /* ln of the fastest run of a side; NAN where a run of it has too few for a fastest. */
 static double fastest_of(const struct runs_of *side)
 {
@@ -241,18 +248,59 @@ static double fastest_of(const struct runs_of *side)
     return log(least);
 }
 
-/* What the ratio is at least, or at most, by the fastest runs: between_sides.bound. A document may say that its fastest
- * run took longer than the middle one: then the middle is the fastest that is known. */
-static double bound_of(const struct judging_case *k, const struct judged *j, const struct compare_values *a,
-                       const struct compare_values *b)
+/* ln of how many times the mean run is as long as the fastest one: what a rate could be more, had nothing delayed any
+ * run. NAN: not known. */
+static tare_status delayed_by(const struct judging_case *k, const struct runs_of *side, double *out,
+                              tare_error *err)
 {
-    if (!(j->rule.plausible_bound > 0)) return 0;
-    double base = stats_mean(a->y, a->n), new_ = stats_mean(b->y, b->n);
-    double fastest_base = fastest_of(&k->base), fastest_new = fastest_of(&k->new_);
-    double least = (fastest_new > new_ ? new_ : fastest_new) - base; /* NAN stays */
-    double most = new_ - (fastest_base > base ? base : fastest_base);
-    if (isfinite(least) && least > 0) return least;
-    return isfinite(most) && most < 0 ? most : 0;
+    struct compare_values mean = {0};
+    tare_status s = take_values(side, measure_find("latency.mean"), k->in->apart_ms, &mean, err);
+    *out = s == TARE_OK && mean.n ? fmax(stats_mean(mean.y, mean.n) - fastest_of(side), 0) : NAN;
+    if (isnan(fastest_of(side))) *out = NAN; /* fmax takes no NAN */
+    mem_free(mean.y);
+    return s;
+}
+
+/* What the ratio is at least, or at most, by the fastest runs. A document may say that its fastest run took longer than
+ * the middle one: then the middle is the fastest that is known. */
+static tare_status put_bound(const struct judging_case *k, const struct judged *j, struct between_sides *in,
+                             tare_error *err)
+{
+    in->bound = 0;
+    if (!(j->rule.plausible_bound > 0)) return TARE_OK;
+    double base = stats_mean(in->base.x, in->base.n), new_ = stats_mean(in->new_.x, in->new_.n), least, most;
+    if (j->m->kind == MEASURE_RATE) {
+        double more_base = NAN, more_new = NAN;
+        tare_status s = delayed_by(k, &k->base, &more_base, err);
+        if (s == TARE_OK) s = delayed_by(k, &k->new_, &more_new, err);
+        if (s < 0) return s;
+        least = new_ - (base + more_base);
+        most = new_ + more_new - base;
+    } else {
+        double fastest_base = fastest_of(&k->base), fastest_new = fastest_of(&k->new_);
+        least = (fastest_new > new_ ? new_ : fastest_new) - base; /* NAN stays */
+        most = new_ - (fastest_base > base ? base : fastest_base);
+    }
+    if (isfinite(least) && least > 0)
+        in->bound = least;
+    else if (isfinite(most) && most < 0)
+        in->bound = most;
+    return TARE_OK;
+}
+
+/* "even the fastest run of new took 9.5 times that of base; no plausible noise makes it 3.8" */
+static const char *bound_why(const struct judging_case *k, const struct judged *j, double bound)
+{
+    const char *slow = bound > 0 ? "new" : "base", *fast = bound > 0 ? "base" : "new";
+    struct shown times = show_number(exp(fabs(bound))), far = show_number(between_far_bound(&j->rule));
+    if (j->m->kind == MEASURE_RATE)
+        return arena_printf(
+            &k->c->arena,
+            "even at the pace of its fastest run %s does 1/%s of %s; no plausible noise makes it 1/%s", fast,
+            times.s, slow, far.s);
+    return arena_printf(&k->c->arena,
+                        "even the fastest run of %s took %s times that of %s; no plausible noise makes it %s",
+                        slow, times.s, fast, far.s);
 }
 
 static const char *far_why(const struct judging_case *k, const struct judged *j,
@@ -262,10 +310,7 @@ static const char *far_why(const struct judging_case *k, const struct judged *j,
     if (!b->by_bound)
         return arena_printf(&k->c->arena, "%zu and %zu runs, but no plausible noise makes it %s times as %s",
                             in->base.n, in->new_.n, show_number(between_far(&j->rule)).s, times);
-    return arena_printf(&k->c->arena,
-                        "even the fastest run of %s took %s times that of %s; no plausible noise makes it %s",
-                        b->log > 0 ? "new" : "base", show_number(exp(fabs(in->bound))).s,
-                        b->log > 0 ? "base" : "new", show_number(between_far_bound(&j->rule)).s);
+    return bound_why(k, j, in->bound);
 }
 
 /* One metric of one case: both sides and the history to a verdict, and to why there is none. */
@@ -279,8 +324,8 @@ static tare_status judge_values(const struct judging_case *k, const struct judge
     if (s < 0) return s;
     struct between_sides sides = {{a->y, a->n}, {b->y, b->n}, {y, past.n}, j->m->more_is_better, 0};
     struct between_result found;
-    sides.bound = bound_of(k, j, a, b);
-    s = between_runs(&sides, &j->rule, &found, err);
+    s = put_bound(k, j, &sides, err);
+    if (s == TARE_OK) s = between_runs(&sides, &j->rule, &found, err);
     struct comparison_metric *m = s == TARE_OK ? compare_add_metric(k->c, k->to, j->m, j->role) : NULL;
     if (!m) return s < 0 ? s : compare_no_memory(err);
     if (j->m->kind == MEASURE_RATE && k->new_.at[0] && k->new_.at[0]->throughput.unit)
@@ -307,14 +352,14 @@ static double plausible_of(const struct judging_case *k, const struct measure *m
     return plausible_sd(m, k->to->interference.contended.v, is_brief(&k->base) || is_brief(&k->new_));
 }
 
-/* ---- a metric that one side does not have ---- */
-
-static tare_status take_both(const struct judging_case *k, const struct measure *m, struct compare_values *a,
-                             struct compare_values *b, tare_error *err)
+/* How far apart two runs may lie where no spread between runs is known, in their middles and in their fastest. */
+static void set_plausible(const struct judging_case *k, struct judged *j)
 {
-    tare_status s = take_values(&k->base, m, k->in->apart_ms, a, err);
-    return s == TARE_OK ? take_values(&k->new_, m, k->in->apart_ms, b, err) : s;
+    j->rule.plausible = plausible_of(k, j->m);
+    j->rule.plausible_bound = plausible_fastest_sd(j->m, is_brief(&k->base) || is_brief(&k->new_));
 }
+
+/* ---- a metric that one side does not have ---- */
 
 /* Why the case has no such number, as its document says it; of the first run without it. */
 static const char *absent_why(const struct runs_of *side, const struct measure *m)
@@ -358,6 +403,28 @@ static bool least_of(const struct runs_of *side, const struct measure *m, double
     return isfinite(least) && least > 0;
 }
 
+/* Does a number that takes the place of an unknown one leave no doubt that it got worse? What is at least known of it
+ * counts, and the fastest runs. NULL: no. */
+static tare_status witness(const struct judging_case *k, const struct judged *w, const char **why,
+                           tare_error *err)
+{
+    struct compare_values a = {0}, b = {0};
+    double then, log_ratio = 0, far = between_far(&w->rule);
+    tare_status s = take_both(k, w->m, &a, &b, err);
+    struct between_sides sides = {.base = {a.y, a.n}, .new_ = {b.y, b.n}};
+    if (s == TARE_OK && a.n && least_of(&k->new_, w->m, &then)) log_ratio = then - stats_mean(a.y, a.n);
+    if (s == TARE_OK && a.n && b.n) s = put_bound(k, w, &sides, err);
+    if (log_ratio > log(far))
+        *why =
+            arena_printf(&k->c->arena, "%s is at least %s times as much, and no plausible noise makes it %s",
+                         w->m->name, show_number(exp(log_ratio)).s, show_number(far).s);
+    else if (sides.bound > log(between_far_bound(&w->rule)))
+        *why = bound_why(k, w, sides.bound);
+    mem_free(a.y);
+    mem_free(b.y);
+    return s;
+}
+
 /* Where a percentile is not known, what it is at least, or median or mean, far beyond all plausible noise is the
  * verdict: the tail of runs that take ten times as long is not where it was. NULL: they tell nothing. */
 static tare_status stand_in(const struct judging_case *k, const struct judged *j, const char **why,
@@ -369,18 +436,9 @@ static tare_status stand_in(const struct judging_case *k, const struct judged *j
     if (strncmp(j->m->name, "latency.", 8) != 0) return TARE_OK;
     for (size_t i = 0; s == TARE_OK && !*why && i < 3; i++) {
         struct judged w = *j;
-        struct compare_values a = {0};
-        double then;
         w.m = measure_find(witnesses[i]);
-        w.rule.plausible = plausible_of(k, w.m);
-        s = take_values(&k->base, w.m, k->in->apart_ms, &a, err);
-        double far = between_far(&w.rule), log_ratio = 0;
-        if (s == TARE_OK && a.n && least_of(&k->new_, w.m, &then)) log_ratio = then - stats_mean(a.y, a.n);
-        if (log_ratio > log(far))
-            *why = arena_printf(&k->c->arena,
-                                "%s is at least %s times as much, and no plausible noise makes it %s",
-                                w.m->name, show_number(exp(log_ratio)).s, show_number(far).s);
-        mem_free(a.y);
+        set_plausible(k, &w);
+        s = witness(k, &w, why, err);
     }
     return s;
 }
@@ -434,8 +492,7 @@ static bool choose_metric(const struct judging_case *k, const struct measure *m,
     const struct compare_saved *in = k->in;
     const struct compared *s = find_compared(m->name);
     *out = (struct judged){m, s && s->gate && !in->n_limits ? "gate" : "advisory", in->rule};
-    out->rule.plausible = plausible_of(k, m);
-    out->rule.plausible_bound = plausible_fastest_sd(m, is_brief(&k->base) || is_brief(&k->new_));
+    set_plausible(k, out);
     for (size_t i = 0; i < in->n_limits; i++) {
         if (strcmp(in->limits[i].metric, m->name) != 0) continue;
         out->role = "gate";

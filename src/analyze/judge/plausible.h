@@ -16,7 +16,8 @@ bool plausible_is_brief(const struct run_case *c);
 
 /* sd of ln of a run's number that no machine exceeds; 0: there is no such number. */
 double plausible_sd(const struct measure *m, bool busy, bool brief);
-/* The same of the fastest run of one side over the middle of the other, however busy the machine; of times of runs. */
+/* The same of the fastest run of one side over the middle of the other, however busy the machine; of times
+ * of runs, and of throughput. */
 double plausible_fastest_sd(const struct measure *m, bool brief);
 /* The ratio of two single runs that no such sd explains: exp(ln(1 + min_effect) + z(1 - alpha) sd sqrt 2). */
 double plausible_ratio(double sd, double min_effect, double alpha);
