@@ -176,24 +176,33 @@ static bool has_several_works(const struct run *run)
     return false;
 }
 
-/* What the document recommends comes first, in its own words unless it speaks of one kind of work among several. */
+/* Within a limit on latency both ask for the most work. */
+static bool is_same_question(const char *a, const char *b, bool limited)
+{
+    const char *memory = objective_names[OBJECTIVE_MEMORY];
+    return strcmp(a, b) == 0 || (limited && strcmp(a, memory) != 0 && strcmp(b, memory) != 0);
+}
+
+/* What the document recommends comes first, in its own words unless it speaks of one kind of work among several. The
+ * limit on latency holds for all that is recommended. */
 static void write_recommended(struct stream *s, const struct run *run)
 {
     const struct run_recommendation *saved = &run->recommendation;
     const struct run_value *limit = run_map_get(&run->config, "latency_limit_s");
+    uint64_t limit_ns = limit && limit->kind == RUN_REAL ? (uint64_t)(limit->d * 1e9 + 0.5) : 0;
     bool any = saved->known;
     if (saved->known) text_heading(s, "recommended for");
     if (saved->known && has_several_works(run) && !saved->proof.known) {
-        struct objective o = {.name = saved->objective};
-        if (limit && limit->kind == RUN_REAL) o.latency_limit_ns = (uint64_t)(limit->d * 1e9 + 0.5);
-        write_objective(s, run, &o, &any);
+        write_objective(s, run, &(struct objective){saved->objective, limit_ns}, &any);
     } else if (saved->known) {
         write_choice(s, saved->objective, saved->case_name, saved->why);
     }
     bool tuned = strcmp(run->kind, "tune") == 0; /* what was not confirmed is not recommended */
     for (size_t i = 0; objective_names[i] && s->status == TARE_OK && !tuned; i++) {
-        struct objective o = {.name = objective_names[i]};
-        if (!saved->known || strcmp(saved->objective, o.name) != 0) write_objective(s, run, &o, &any);
+        struct objective o = {objective_names[i], limit_ns};
+        const char *before = saved->known ? saved->objective : objective_names[0];
+        if ((!saved->known && i == 0) || !is_same_question(before, o.name, limit_ns > 0))
+            write_objective(s, run, &o, &any);
     }
 }
 
