@@ -41,6 +41,17 @@ static int read_expected(struct cli *cli, const struct asking_args *a, struct as
     return 0;
 }
 
+/* A message that begins with the name of a file tells which option named it. */
+static const char *option_of(const struct bodies_files *files, const char *message)
+{
+    const struct {
+        const char *option, *file;
+    } rows[] = {{"--body ", files->whole}, {"--inputs ", files->lines}, {"--template ", files->template}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].file && strncmp(message, rows[i].file, strlen(rows[i].file)) == 0) return rows[i].option;
+    return "";
+}
+
 int asking_read(struct cli *cli, const struct asking_args *a, const struct asking_to *to, struct asking *out)
 {
     struct load_address address;
@@ -52,7 +63,8 @@ int asking_read(struct cli *cli, const struct asking_args *a, const struct askin
     if (!rc) rc = read_headers(cli, &a->headers, out);
     if (!rc) rc = read_expected(cli, a, out);
     if (rc) return rc;
-    if (bodies_open(&out->bodies, &files, &cli->error) < 0) return cli_usage_error(cli, "%s", cli->error.text);
+    if (bodies_open(&out->bodies, &files, &cli->error) < 0)
+        return cli_usage_error(cli, "%s%s", option_of(&files, cli->error.text), cli->error.text);
     out->source = bodies_source(&out->bodies);
     return 0;
 }
