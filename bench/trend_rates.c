@@ -103,9 +103,13 @@ static void count_false(const struct noise *noise, double sd, unsigned histories
         trend_release(&t);
     }
     double rate = 100.0 * points / histories;
-    printf("%-30s %4.1f %%  %6.2f (%.2f histories)  smallest step said %5.1f %%   goal <= 1  %s\n",
-           noise->name, 100 * sd, rate, 100.0 * with / histories, 100 * smallest / said,
-           rate <= 1 ? "met" : "MISSED");
+    printf("%-30s %4.1f %%  %6.2f (%.2f histories)  smallest step ", noise->name, 100 * sd, rate,
+           100.0 * with / histories);
+    if (said)
+        printf("said %5.1f %%", 100 * smallest / said);
+    else
+        printf("never said");
+    printf("   goal <= 1  %s\n", rate <= 1 ? "met" : "MISSED");
 }
 
 /* Someone who looks after every run looks often: in how many histories is a change ever told? */
@@ -162,9 +166,10 @@ static void count_found(const struct noise *noise, double sd, double step, unsig
         for (; k <= MOST_AFTER; k++) after[k]++;
     }
     printf(
-        "%-30s %4.1f %%  +%.0f %%   within 3: %3.0f %%  5: %3.0f %%  8: %3.0f %%  12: %3.0f %%  20: %3.0f %%\n",
+        "%-30s %4.1f %%  +%.0f %%   within 3: %3.0f %%  5: %3.0f %%  8: %3.0f %%  12: %3.0f %%  20: %3.0f %%%s\n",
         noise->name, 100 * sd, 100 * step, 100.0 * after[3] / histories, 100.0 * after[5] / histories,
-        100.0 * after[8] / histories, 100.0 * after[12] / histories, 100.0 * after[20] / histories);
+        100.0 * after[8] / histories, 100.0 * after[12] / histories, 100.0 * after[20] / histories,
+        10 * after[8] >= 9 * histories ? "   goal 8: >= 90 %  met" : "   goal 8: >= 90 %  MISSED");
 }
 
 /* ---- undone ---- */
