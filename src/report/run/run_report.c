@@ -209,7 +209,7 @@ static void add_half(struct buf *b, const struct measure *m, const struct run_es
     if (!(e->value > 0) || (!e->lo.known && !e->hi.known)) {
         buf_add_char(b, '-');
     } else if (half <= e->value) {
-        buf_printf(b, "%.1f %%", 100 * half / e->value);
+        fmt_share(b, half / e->value);
     } else {
         if (e->lo.known) run_measure_text(b, m, e->lo.v);
         buf_add_str(b, e->lo.known ? " .. " : "? .. ");
