@@ -197,7 +197,7 @@ class PerformanceRegressionDetector:
         result.verdict, result.ratio = judged["verdict"], judged["ratio"]
         result.baseline_s = result.current_s / result.ratio  # what it is held against: the sessions' geometric mean
         if judged["method"] == "none":
-            missing = f"{len(times)} time{'s' * (len(times) > 1)} in this session" if few else f"{len(base)} sessions in the baseline"
+            missing = f"{len(times)} time{'s' * (len(times) != 1)} in this session" if few else f"{len(base)} session{'s' * (len(base) != 1)} in the baseline"
             why = Unknown(f"{missing}: {OBSERVED_LEAST} are evidence")
             result.confidence = result.ratio_low = result.ratio_high = why
             over = judged["ratio"] > 1 + result.threshold

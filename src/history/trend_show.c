@@ -100,7 +100,7 @@ static void add_limits(struct buf *b, const struct trend_series *s)
     const struct trend *t = &s->found;
     const struct trend_level *now = vec_last(&t->levels);
     if (isnan(t->noise))
-        buf_add_str(b, "  too few runs to say what could be seen\n");
+        buf_add_str(b, "  too few runs to estimate the smallest detectable change\n");
     else if (isnan(t->smallest))
         buf_printf(
             b, "  noise %.1f %% a run; after only %zu at this level no step is sure to show within 8 more\n",

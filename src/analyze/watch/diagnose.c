@@ -38,7 +38,7 @@ const struct diagnosis diagnosis_table[] = {
      "load and prepare data in parallel and ahead: more loader workers, prefetching, pinned memory"},
     {"gpu.starved", "warn", 0.30, {IS(GPU, '<', 0.7), IS(WAITING, '<', 0.5)}, IS(GPU, '>', 0.05),
      "the GPU is not kept busy while the program works on processors",
-     "move preprocessing off the way of the GPU, use larger batches, or fuse small kernels"},
+     "take preprocessing off the GPU's critical path, use larger batches, or fuse small kernels"},
     {"gpu.memory-bound", "info", 0.30, {IS(GPU_DRAM, '>', 0.6)}, {0},
      "the GPU's memory bandwidth is the limit", "fuse operators, use lower precision, reuse what is loaded"},
     {"io.bound", "warn", 0.30, {IS(WAITING, '>', 0.5), IS(IO, '>', 1e6), IS(DISK_BUSY, '>', 0.6)}, {0},

@@ -315,7 +315,7 @@ static void write_notes(const struct writer *w)
     if (tree->weighing_limit_ns > 0 && !w->in->options.view.gross) {
         begin_line(w, "limit");
         fmt_duration(b, tree->weighing_limit_ns);
-        buf_add_str(b, " per call: what is shorter cannot be weighed\n");
+        buf_add_str(b, " per call: shorter calls cannot be measured reliably\n");
     }
     if (w->notes & CALL_BELOW_LIMIT && !w->in->options.view.gross)
         buf_add_str(b, "[a]        below the weighing limit: the net times are not to be trusted\n");
