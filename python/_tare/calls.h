@@ -10,6 +10,7 @@
 
 #include "part.h"
 
+#include "calls_kinds.h"
 #include "core/clock.h"
 #include "core/map.h"
 #include "core/vec.h"
@@ -19,10 +20,6 @@
 
 #define CALLS_LIKELY(x) __builtin_expect(!!(x), 1)
 #define CALLS_UNLIKELY(x) __builtin_expect(!!(x), 0)
-
-/* Events tell of Python and C; that a Python function is resumed (a generator, a coroutine) its code tells,
- * and that a C function is bound to an object, which costs the interpreter more, its definition. */
-enum call_kind { CALL_PYTHON, CALL_C, CALL_RESUMED, CALL_METHOD, CALL_KINDS };
 
 /* A function, known by an address that stays its own while `held` is. `label` is NULL for code objects: they
  * know their name. */
@@ -76,7 +73,8 @@ struct call_ctx {
     struct call_node **slots; /* all nodes but roots, by (parent, key): open addressing */
     size_t n_slots, n_nodes;
     VEC(struct call_node *) blocks;
-    size_t used; /* nodes of the last block */
+    size_t used;                   /* nodes of the last block */
+    VEC(struct site_events) sites; /* by number of the node that calls; may be shorter */
     VEC(struct call_stack) parked;
     struct call_holder *holder;
     PyObject *name;
@@ -107,13 +105,6 @@ struct call_engine {
     void (*let_go)(void);           /* of what a stopped profile that lingers has kept; NULL: none does */
 };
 
-/* How long a known piece of recording took, read now and then while the program runs: by the ticks, eight
- * bins an octave. */
-enum { GAUGES_LEAST = 20, GAUGE_BINS = 128 };
-struct gauge {
-    uint64_t n[GAUGE_BINS], ticks[GAUGE_BINS];
-};
-
 struct call_recorder {
     PyObject_HEAD const struct call_engine *engine; /* while it records */
     VEC(struct call_func) funcs;
@@ -122,8 +113,8 @@ struct call_recorder {
     size_t n_nodes, limit, folds;
     uint64_t sites_off;         /* times that a call site was switched off: C calls there are missed */
     uint64_t events_lost;       /* no memory, or too deep for the frame hook */
-    double cost[CALL_KINDS][2]; /* in gauges: in the callee's own time, in its caller's */
-    double doubt[CALL_KINDS];   /* in gauges: how far what is taken out for a call may be off */
+    double cost[COST_KINDS][2]; /* in gauges: in the callee's own time, in its caller's */
+    double doubt[COST_KINDS];   /* in gauges: how far what is taken out for a call may be off */
     double slowed; /* times that code of Python runs slower at most while it is recorded; 1: not at all */
     struct gauge gauge[CALL_KINDS];
     double gauge_before[CALL_KINDS];    /* ns, when the costs were weighed */
@@ -133,8 +124,6 @@ struct call_recorder {
     bool fast, exact_c, cpu_clock;
     bool lingers; /* is started again and again: the engine may keep what is dear to set up */
 };
-
-enum { COST_INNER, COST_OUTER };
 
 extern bool calls_use_tsc;
 extern struct call_recorder *calls_active; /* the one that records, or NULL */
@@ -162,6 +151,8 @@ bool stack_init(struct call_stack *s, struct call_node *root);
 
 /* Something rare is due: the silence before was `waiter`'s, what this takes falls to `payer`. The new time. */
 uint64_t ctx_aside(struct call_ctx *c, struct call_node *waiter, struct call_node *payer, uint64_t now);
+
+struct site_events *ctx_sites_more(struct call_ctx *c, uint32_t number); /* of a node that has none yet */
 
 static inline void ctx_enter(struct call_ctx *c, const void *key, PyObject *object, enum call_kind kind)
 {

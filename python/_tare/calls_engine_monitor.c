@@ -83,6 +83,13 @@ static PyObject *on_leave(PyObject *Py_UNUSED(self), PyObject *const *args, Py_s
     Py_RETURN_NONE;
 }
 
+/* What the sites of the innermost open call have told. */
+static inline struct site_events *ctx_sites(struct call_ctx *c)
+{
+    uint32_t number = c->stack.top->node->number;
+    return CALLS_LIKELY(number < c->sites.n) ? &c->sites.items[number] : ctx_sites_more(c, number);
+}
+
 /* The site may be switched off. Once is enough for the profile to be told. */
 static PyObject *python_called(PyObject *const *args)
 {
@@ -95,9 +102,12 @@ static PyObject *python_called(PyObject *const *args)
 static PyObject *on_call(PyObject *Py_UNUSED(self), PyObject *const *args, Py_ssize_t Py_UNUSED(n))
 {
     const PyMethodDef *def = c_callee(args[2], args[3]);
-    if (!def) return on.exact_c ? Py_NewRef(Py_None) : python_called(args);
-    if (!on.exact_c) site_at(args[0], args[1])->calls_c = true;
     struct call_ctx *c = threads_mine();
+    if (!def) {
+        if (CALLS_LIKELY(c != NULL)) ctx_sites(c)->called++;
+        return on.exact_c ? Py_NewRef(Py_None) : python_called(args);
+    }
+    if (!on.exact_c) site_at(args[0], args[1])->calls_c = true;
     if (CALLS_LIKELY(c != NULL))
         ctx_enter(c, def, args[2], CALL_C);
     else
@@ -109,8 +119,12 @@ static PyObject *on_c_left(PyObject *Py_UNUSED(self), PyObject *const *args, Py_
 {
     uint64_t now = calls_now();
     const PyMethodDef *def = c_callee(args[2], args[3]);
-    struct call_ctx *c = def ? threads_mine() : NULL;
-    if (CALLS_LIKELY(c != NULL)) ctx_leave(c, def, now);
+    struct call_ctx *c = threads_mine();
+    if (CALLS_UNLIKELY(!c)) Py_RETURN_NONE;
+    if (def)
+        ctx_leave(c, def, now);
+    else
+        ctx_sites(c)->left++;
     Py_RETURN_NONE;
 }
 

@@ -7,6 +7,7 @@
  * parent's own time. Both were weighed beforehand (python/tare/_weigh.py) in gauges, which were read while the
  * program ran (calls_aside.c), so
  *   self = total - totals of the children - (calls * INNER + calls of each child * its OUTER) * gauge
+ * and from 3.12 on, where call sites tell of what they call: less what those events cost that no node counts,
  * and a total is the sum of the selfs below it, never the clock's own: what was taken out of a child is out of
  * all its callers as well. So is the time in which others had the processor: our cost had its part of it, and no
  * function is to blame for the rest. Where more is taken from a node than it has, the rest is taken from its
@@ -53,6 +54,35 @@ static void collect_nodes(struct call_times *t, const struct call_ctx *c)
     }
 }
 
+/* What is still open counts as a Python function; what was open when recording began was never called. */
+static uint64_t site_calls(const struct site_events *s, enum site_kind kind)
+{
+    if (kind == SITE_OTHER) return s->left;
+    return s->called > s->left ? s->called - s->left : 0;
+}
+
+void add_sites(const struct call_ctx *c, uint64_t calls[SITE_KINDS])
+{
+    for (size_t i = 0; i < c->sites.n; i++)
+        for (int kind = 0; kind < SITE_KINDS; kind++)
+            calls[kind] += site_calls(&c->sites.items[i], (enum site_kind)kind);
+}
+
+/* Events of sites lie in the own time of the function that they are in. */
+static void add_site_costs(struct call_times *t, const struct call_ctx *c, double gauge, double unread)
+{
+    for (size_t i = 0; i < c->sites.n && i < t->n; i++) {
+        for (int kind = 0; kind < SITE_KINDS; kind++) {
+            double cost = c->rec->cost[COST_SITES + kind][COST_OUTER];
+            double calls = (double)site_calls(&c->sites.items[i], (enum site_kind)kind) * gauge;
+            double doubt = calls * (c->rec->doubt[COST_SITES + kind] + unread * cost);
+            t->of[i].cost += calls * cost;
+            t->of[i].doubt += doubt;
+            t->of[i].total_doubt += doubt;
+        }
+    }
+}
+
 /* Each node adds its own total to its self and takes it from its parent's: after all nodes the selfs are
  * those that the clock showed. A folded node is not below its parent in this sense: its parent keeps what
  * it took as `away`. */
@@ -76,6 +106,7 @@ static void add_self(struct call_times *t, const struct call_ctx *c, double tick
         t->of[n->parent->number].cost += calls * cost[COST_OUTER];
         t->of[n->parent->number].doubt += doubt;
     }
+    add_site_costs(t, c, gauge[CALL_PYTHON], unread);
 }
 
 static void add_aside(struct call_times *t, const struct call_ctx *c, double tick_ns)

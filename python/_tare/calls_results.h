@@ -29,6 +29,9 @@ double recorder_tick_ns(struct call_recorder *rec);
 
 double recorder_preempted_ns(struct call_recorder *rec);
 
+/* Adds the calls of the thread's sites that no node counts. */
+void add_sites(const struct call_ctx *c, uint64_t calls[SITE_KINDS]);
+
 /* Methods of a recorder. [(name, ident, threads, (parent, function, calls, self, total))] */
 PyObject *calls_columns(PyObject *recorder, PyObject *none);
 /* The threads with these idents are in no result from now on; their names. */

@@ -172,6 +172,16 @@ struct call_node *ctx_child(struct call_ctx *c, const void *key, PyObject *objec
     return n;
 }
 
+/* Room for all nodes there are, so that this is rare. Without memory the events are not known of. */
+struct site_events *ctx_sites_more(struct call_ctx *c, uint32_t number)
+{
+    static struct site_events nowhere;
+    if (vec_reserve(&c->sites, c->n_nodes, NULL) < 0 || number >= c->n_nodes) return &nowhere;
+    memset(&c->sites.items[c->sites.n], 0, (c->n_nodes - c->sites.n) * sizeof *c->sites.items);
+    c->sites.n = c->n_nodes;
+    return &c->sites.items[number];
+}
+
 bool ctx_grow(struct call_ctx *c)
 {
     struct call_stack *s = &c->stack;
@@ -278,6 +288,7 @@ void ctx_free(struct call_ctx *c)
     map_u64_release(&c->aside);
     vec_release(&c->parked);
     vec_release(&c->blocks);
+    vec_release(&c->sites);
     stack_release(&c->stack);
     mem_free(c->slots);
     Py_XDECREF(c->name);

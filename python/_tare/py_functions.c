@@ -133,13 +133,16 @@ static PyObject *recorder_labels(PyObject *self, PyObject *Py_UNUSED(none))
 static PyObject *recorder_set_cost(PyObject *self, PyObject *args)
 {
     struct call_recorder *rec = (struct call_recorder *)self;
-    if (PyTuple_GET_SIZE(args) != CALL_KINDS + 1)
-        return PyErr_Format(PyExc_TypeError, "a cost for each of %d kinds, and a slowdown", CALL_KINDS);
-    if (!PyArg_Parse(PyTuple_GET_ITEM(args, CALL_KINDS), "d", &rec->slowed)) return NULL;
-    for (int i = 0; i < CALL_KINDS; i++)
+    if (PyTuple_GET_SIZE(args) != COST_KINDS + 1)
+        return PyErr_Format(PyExc_TypeError, "a cost for each of %d kinds, and a slowdown", COST_KINDS);
+    if (!PyArg_Parse(PyTuple_GET_ITEM(args, COST_KINDS), "d", &rec->slowed)) return NULL;
+    for (int i = 0; i < COST_KINDS; i++) {
+        double gauge;
         if (!PyArg_Parse(PyTuple_GET_ITEM(args, i), "(dddd)", &rec->cost[i][COST_INNER],
-                         &rec->cost[i][COST_OUTER], &rec->doubt[i], &rec->gauge_before[i]))
+                         &rec->cost[i][COST_OUTER], &rec->doubt[i], &gauge))
             return NULL;
+        if (i < CALL_KINDS) rec->gauge_before[i] = gauge;
+    }
     Py_RETURN_NONE;
 }
 
@@ -165,14 +168,18 @@ static PyObject *recorder_status(PyObject *self, PyObject *Py_UNUSED(none))
     uint64_t ticks = rec->recorded + (calls_active == rec ? calls_now() - rec->started : 0);
     double gauge[CALL_KINDS];
     bool was_read = gauges_ns(rec, gauge);
-    return Py_BuildValue("{s:O,s:O,s:O,s:(dddd),s:d,s:d,s:n,s:n,s:K,s:K,s:K,s:s}", "running",
-                         calls_active == rec ? Py_True : Py_False, "asks_for_waiting",
-                         rec->lingers ? Py_False : Py_True, "gauge_read", was_read ? Py_True : Py_False,
-                         "gauge_ns", gauge[0], gauge[1], gauge[2], gauge[3], "preempted_ns",
-                         recorder_preempted_ns(rec), "ns", (double)ticks * recorder_tick_ns(rec), "threads",
-                         (Py_ssize_t)rec->threads.n, "paths", (Py_ssize_t)rec->n_nodes, "folded",
-                         (unsigned long long)rec->folds, "lost", (unsigned long long)rec->events_lost,
-                         "sites_off", (unsigned long long)rec->sites_off, "trouble", rec->trouble);
+    uint64_t sites[SITE_KINDS] = {0};
+    for (size_t i = 0; i < rec->threads.n; i++)
+        if (!rec->threads.items[i]->left_out) add_sites(rec->threads.items[i], sites);
+    return Py_BuildValue(
+        "{s:O,s:O,s:O,s:(dddd),s:(KK),s:d,s:d,s:n,s:n,s:K,s:K,s:K,s:s}", "running",
+        calls_active == rec ? Py_True : Py_False, "asks_for_waiting", rec->lingers ? Py_False : Py_True,
+        "gauge_read", was_read ? Py_True : Py_False, "gauge_ns", gauge[0], gauge[1], gauge[2], gauge[3],
+        "sites", (unsigned long long)sites[SITE_PYTHON], (unsigned long long)sites[SITE_OTHER],
+        "preempted_ns", recorder_preempted_ns(rec), "ns", (double)ticks * recorder_tick_ns(rec), "threads",
+        (Py_ssize_t)rec->threads.n, "paths", (Py_ssize_t)rec->n_nodes, "folded",
+        (unsigned long long)rec->folds, "lost", (unsigned long long)rec->events_lost, "sites_off",
+        (unsigned long long)rec->sites_off, "trouble", rec->trouble);
 }
 
 static PyMethodDef methods[] = {
@@ -187,7 +194,8 @@ static PyMethodDef methods[] = {
     {"_sums", calls_sums, METH_NOARGS, "_sums(): sums by function and by pair of caller and function"},
     {"_columns", calls_columns, METH_NOARGS, "_columns(): each thread's tree"},
     {"_leave_out", calls_leave_out, METH_O, "_leave_out(idents): results without these threads; their names"},
-    {"_set_cost", recorder_set_cost, METH_VARARGS, "_set_cost(python, c, resumed, method, slowed): as _weigh.CallCost"},
+    {"_set_cost", recorder_set_cost, METH_VARARGS,
+     "_set_cost(python, c, resumed, method, site, other, slowed): as _weigh.CallCost"},
     {"_linger", recorder_linger, METH_NOARGS, "_linger(): it will be enabled again and again, for short"},
     {"_status", recorder_status, METH_NOARGS, "_status(): does it run, how long, what is missing"},
     {NULL, NULL, 0, NULL},

@@ -313,7 +313,7 @@ def _cost_of_calls(profile: Any) -> str:
     cost = profile.self_cost
     if cost["total_ns"] is None:
         return "self: unknown, hence not subtracted (another profiler was active)"
-    each = [f"{sum(cost['python'][:2]):.0f} ns a Python call"]
+    each = [f"{sum(cost['python'][:2]) + cost['site'][1]:.0f} ns a Python call"]
     if sum(cost["c"]):
         each.append(f"{sum(cost['c'][:2]):.0f} ns a C call")
     when = "read while the program ran" if profile._status()["gauge_read"] else "weighed before: too few calls to read it among them"

@@ -82,15 +82,15 @@ class functions(CallRecorder, _answers.Shown):  # noqa: N801 - used like a funct
         if clock not in ("wall", "cpu"):
             raise ValueError(f"clock={clock!r}: choose wall or cpu")
         super().__init__(fast=fast, exact_c=exact_c, limit=limit, cpu=clock == "cpu")
-        self._mode = (fast, exact_c)
+        self._fast = fast
         self._cost: _weigh.CallCost | None = None
         self._weigh()
 
     def _weigh(self) -> _weigh.CallCost | None:
         if self._cost is None:
-            self._cost = _weigh.cost_of_calls(*self._mode)
+            self._cost = _weigh.cost_of_calls(self._fast)
             if self._cost:
-                self._set_cost(*self._cost[:4], _weigh.most_slowed(self._cost))
+                self._set_cost(*self._cost[:-1], _weigh.most_slowed(self._cost))
         return self._cost
 
     def leave_out(self, idents: Any) -> None:
@@ -128,17 +128,18 @@ class functions(CallRecorder, _answers.Shown):  # noqa: N801 - used like a funct
 
     @property
     def self_cost(self) -> dict[str, Any]:
-        """The profiler's own cost, which is subtracted: ns a call by kind (in the callee, in its caller, in doubt), and of all calls; None
-        where unknown."""
+        """The profiler's own cost, which is subtracted: ns a call by kind (in the callee, in its caller, in doubt), and of all calls; from 3.12
+        on a call that stands in Python code costs `site` besides, that of a class or an object `other`. None where unknown."""
         cost = self._weigh()
         if not cost:
             return {**dict.fromkeys(_weigh.CallCost._fields), "total_ns": None, "doubt_ns": None}
         rows, status = self._sums()[0], self._status()
-        parts = [tuple(gauge * part for part in kind[:3]) for kind, gauge in zip(cost, status["gauge_ns"])]
+        gauges = [*status["gauge_ns"], *status["gauge_ns"][:1] * 2]
+        parts = [tuple(gauge * part for part in kind[:3]) for kind, gauge in zip(cost[:-1], gauges)]
         unread = 0.0 if status["gauge_read"] else 0.5
         doubts = [doubt + unread * (inner + outer) for inner, outer, doubt in parts]
         kind_of = [kind for _, kind in self._labels()]
-        doubt = sum(row[2] * doubts[kind_of[row[0]]] for row in rows)
+        doubt = sum(row[2] * doubts[kind_of[row[0]]] for row in rows) + sum(n * one for n, one in zip(status["sites"], doubts[-2:]))
         return {**dict(zip(cost._fields, parts)), "slowdown": cost.slowdown, "total_ns": sum(row[6] for row in rows), "doubt_ns": doubt}
 
     @property

@@ -5,6 +5,7 @@ Of several rounds the quickest counts, because everything else is the machine's 
 from __future__ import annotations
 
 import math
+import sys
 from time import perf_counter_ns
 from types import FunctionType
 from typing import Any, Callable, NamedTuple, Tuple
@@ -63,14 +64,21 @@ _Part = Tuple[float, float, float, float]
 
 
 class CallCost(NamedTuple):
-    """By kind of call, in gauges: in the callee, in its caller, in doubt; then a gauge in ns. And how many times slower code between calls
-    runs while it is recorded."""
+    """By kind of call, in gauges: in the callee, in its caller, in doubt; then a gauge in ns. `site` is what the call of a Python function
+    costs beside it where it stands in Python code (3.12+: such a site tells of itself, an operator, `sorted` or a property does not), `other`
+    that of a class or an object, which is no function. And how many times slower code between calls runs while it is recorded."""
 
     python: _Part
     c: _Part
     resumed: _Part
     method: _Part
+    site: _Part
+    other: _Part
     slowdown: float
+
+
+# Kinds as the recorder numbers them. Loops of the last two stand for others, where sites tell of themselves.
+_PYTHON, _C, _RESUMED, _METHOD, _SITE, _OTHER = range(6)
 
 
 def _calls_argument(times, callee):
@@ -91,6 +99,14 @@ class _Thing:
     @property
     def twice(self):
         return self.at * 2
+
+    def __getitem__(self, i):
+        return i
+
+
+class _Made:
+    def __init__(self, i):
+        self.at = i
 
 
 def _nothing():
@@ -114,6 +130,16 @@ def _calls_keyword(times, callee):
 def _asks_twice(times, thing):
     for _ in times:
         thing.twice
+
+
+def _maps(times, callee):
+    for _ in map(callee, times):
+        pass
+
+
+def _indexes(times, thing):
+    for i in times:
+        thing[i]
 
 
 def _calls_step(times, thing):
@@ -151,21 +177,27 @@ def _copy(function: Any) -> Any:
     return FunctionType(function.__code__.replace(), function.__globals__, function.__name__, function.__defaults__)
 
 
-def _loops_of_a_block() -> list[tuple]:
-    """(loop, its argument, kind of the call as the recorder numbers them)"""
-    thing = type("Thing", (), {"step": _copy(_Thing.step), "twice": property(_copy(_Thing.twice.fget)), "at": 1})()
-    return [
+def _loops_of_a_block(sites: bool) -> list[tuple]:
+    """(loop, its argument, kind of its calls)"""
+    names = {"step": _copy(_Thing.step), "twice": property(_copy(_Thing.twice.fget)), "__getitem__": _copy(_Thing.__getitem__), "at": 1}
+    thing, at_site = type("Thing", (), names)(), _SITE if sites else _PYTHON
+    loops = [
         (_copy(_idles), None, None),
         (_copy(_computes), None, None),
-        (_copy(_calls_argument), _copy(_argument), 0),
-        (_copy(_calls_step), thing, 0),
-        (_copy(_calls_nothing), _copy(_nothing), 0),
-        (_copy(_calls_keyword), _copy(_keyword), 0),
-        (_copy(_asks_twice), thing, 0),
-        (_copy(_calls_argument), _tare.nothing, 1),
-        (_copy(_resumes), _copy(_resumed), 2),
-        (_copy(_calls_append), [], 3),
+        (_copy(_calls_argument), _copy(_argument), at_site),
+        (_copy(_calls_step), thing, at_site),
+        (_copy(_calls_nothing), _copy(_nothing), at_site),
+        (_copy(_calls_keyword), _copy(_keyword), at_site),
+        (_copy(_asks_twice), thing, _PYTHON),
+        (_copy(_calls_argument), _tare.nothing, _C),
+        (_copy(_resumes), _copy(_resumed), _RESUMED),
+        (_copy(_calls_append), [], _METHOD),
     ]
+    if sites:
+        made = type("Made", (), {"__init__": _copy(_Made.__init__)})
+        loops += [(_copy(_maps), _copy(_argument), _PYTHON), (_copy(_indexes), thing, _PYTHON)]
+        loops += [(_copy(_calls_argument), called, _OTHER) for called in (made, int, str)]
+    return loops
 
 
 def _bare(loops: list[tuple]) -> list[list[float]]:
@@ -203,42 +235,50 @@ def _recorded(recorder: Any, loops: list[tuple]) -> list[list[float]]:
     return [[_median(part) if part else 0.0 for part in both] for both in steps]
 
 
-def _weigh_block(fast: bool, exact_c: bool) -> tuple[list[list[float]], float]:
-    """By loop that calls: [kind, in the callee, in its caller, both in gauges, ns of a gauge]; and the slowdown. Of the call itself, which
-    costs without us as well, and is slowed as all code is, half is taken to happen in the callee."""
-    loops, recorder = _loops_of_a_block(), _tare.CallRecorder(fast=fast, exact_c=exact_c)
+def _weigh_block(fast: bool, sites: bool) -> tuple[list[list[float]], float]:
+    """By loop that calls: [kind, in the callee, in its caller, both in gauges, ns of a gauge, was the callee recorded]; and the slowdown. Of
+    the call itself, which costs without us as well, and is slowed as all code is, half is taken to happen in the callee."""
+    loops, recorder = _loops_of_a_block(sites), _tare.CallRecorder(fast=fast)
     before, recorded, after = _bare(loops), _recorded(recorder, loops), _bare(loops)
     bare, gauges = [_median(a + b) for a, b in zip(before, after)], recorder._status()["gauge_ns"]
     found, slowdown = [], recorded[1][0] / bare[1]
     for (_, _, kind), base, (own, callee) in zip(loops, bare, recorded):
-        if kind is not None and callee and gauges[kind]:
-            gauge, call = gauges[kind], (base - bare[0]) * (slowdown if slowdown > _SLOWED else 1.0)
-            found.append([kind, (callee - call / 2) / gauge, (own - recorded[0][0] - call / 2) / gauge, gauge])
+        gauge = gauges[kind if kind in range(_SITE) else _PYTHON] if kind is not None else 0.0
+        if gauge and (callee or kind == _OTHER):
+            call = (base - bare[0]) * (slowdown if slowdown > _SLOWED else 1.0)
+            in_callee = call / 2 if callee else 0.0
+            found.append([kind, (callee - in_callee) / gauge, (own - recorded[0][0] - call + in_callee) / gauge, gauge, callee > 0])
     return found, slowdown
 
 
-def _measure_calls(fast: bool, exact_c: bool) -> CallCost:
+def _measure_calls(fast: bool) -> CallCost:
     """A weighing by which calls cost next to nothing went wrong."""
-    tries = [_weigh_calls(fast, exact_c)]
+    tries = [_weigh_calls(fast)]
     while sum(tries[-1].python[:2]) < 0.1 and len(tries) < 4:
-        tries.append(_weigh_calls(fast, exact_c))
+        tries.append(_weigh_calls(fast))
     return tries[-1]
 
 
-def _weigh_calls(fast: bool, exact_c: bool) -> CallCost:
-    blocks = [_weigh_block(fast, exact_c) for _ in range(_BLOCKS)]
+def _weigh_calls(fast: bool) -> CallCost:
+    sites = sys.version_info >= (3, 12) and not fast
+    blocks = [_weigh_block(fast, sites) for _ in range(_BLOCKS)]
     rows, slowdown = [row for block in blocks for row in block[0]], max(_median([block[1] for block in blocks]), 1.0)
     more = _IN_PROGRAMS if slowdown < _SLOWED else 1.0  # where all code is slowed that is in it already
 
-    def kind(number: int) -> _Part:
-        own = [row for row in rows if row[0] == number] or [[number, 0.0, 0.0, 0.0]]
+    def kind(number: int, within: float = 0.0) -> _Part:
+        """`within`: what of a site's cost is that of the Python function which it calls: it falls to the function and its caller already."""
+        own = [row for row in rows if row[0] == number] or [[number, 0.0, 0.0, 0.0, False]]
+        if number >= _SITE:
+            own = [[number, 0.0, row[1] + row[2] - within * row[4], *row[3:]] for row in own]
         inner, outer = (more * _median([row[part] for row in own]) for part in (1, 2))
         spread = _median([abs(more * (row[1] + row[2]) - inner - outer) for row in own])
         share, gauges, spreads = _ELSEWHERE
         doubt = math.hypot(share * (inner + outer), gauges, spreads * spread) if own[0][3] else 0.0
         return inner, outer, doubt, _median([row[3] for row in own])
 
-    return CallCost(kind(0), kind(1), kind(2), kind(3), slowdown)
+    python = kind(_PYTHON)
+    function = sum(python[:2]) / more
+    return CallCost(python, *(kind(number) for number in (_C, _RESUMED, _METHOD)), kind(_SITE, function), kind(_OTHER, function), slowdown)
 
 
 def most_slowed(cost: CallCost) -> float:
@@ -305,9 +345,9 @@ def _once(key: tuple, measure: Callable) -> NamedTuple | None:
     return _known[key]
 
 
-def cost_of_calls(fast: bool, exact_c: bool) -> CallCost | None:
+def cost_of_calls(fast: bool) -> CallCost | None:
     """The cost in this mode; None while it cannot be measured because a profiler is active."""
-    key = ("calls", fast, exact_c)
+    key = ("calls", fast)
     return None if key not in _known and _tare.functions_running() else _once(key, _measure_calls)
 
 

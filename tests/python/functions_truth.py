@@ -110,8 +110,41 @@ def comprehensions(times):
         sum(x * x for x in STEPS[:500])
 
 
+class Scale:
+    def __init__(self, by):
+        self.by = by
+
+    def __getitem__(self, i):
+        return i
+
+
+def negative(x):
+    return -x
+
+
+def callbacks(times):
+    """Python functions that C code calls, or an operator: no place in Python code calls them."""
+    scale = Scale(3)
+    for _ in range(times):
+        sorted(STEPS[:900], key=negative)
+        for _ in map(negative, STEPS[:500]):
+            pass
+        for i in STEPS[:500]:
+            scale[i]
+
+
+def classes(times):
+    """Calls of what is no function."""
+    for _ in range(times):
+        for i in STEPS[:600]:
+            str(i)
+            int(i)
+            Scale(i)
+
+
 PROGRAMS = {"tiny": (tiny, False), "recursion": (recursion, False), "c": (c_callees, False), "generators": (generators, False),
-            "methods": (methods, False), "closures": (closures, False), "comprehensions": (comprehensions, False), "threads": (tiny, True)}
+            "methods": (methods, False), "closures": (closures, False), "comprehensions": (comprehensions, False),
+            "callbacks": (callbacks, False), "classes": (classes, False), "threads": (tiny, True)}
 
 
 # ---- one trial ----
