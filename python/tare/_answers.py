@@ -343,7 +343,8 @@ def functions_text(profile: Any, sort: str, limit: int | None) -> str:
     together = f" of {threads} threads together" if threads > 1 else ""
     head = [f"         {counted} in {in_column(seconds, 's')}{together}", "", f"   Ordered by: {sort}", ""]
     shown, own_ns = rows if limit is None else rows[:limit], sum(f.self_ns for f in rows)
-    more = [f"... and {len(rows) - len(shown)} functions more"] if len(shown) < len(rows) else []
+    left = len(rows) - len(shown)
+    more = [f"... and {left} function{'s' * (left != 1)} more"] if left else []
     notes = [_cost_of_calls(profile), *(f"incomplete: {why}" for why in profile.trouble)]
     if getattr(profile, "left_out", ()):
         notes.append(f"left out: threads of the notebook itself ({', '.join(profile.left_out)})")

@@ -759,6 +759,7 @@ class Output(unittest.TestCase):
         self.assertIn("tottime", text)
         self.assertRegex(text, r"self: tare's own cost, .* is subtracted")
         self.assertRegex(text, r"functions more")
+        self.assertIn("... and 1 function more", self.profile.text(limit=len(self.profile.functions()) - 1))
         for word in ("self", "total", "cumtime", "ncalls", "name", "file", "standard"):
             self.profile.text(sort=word)
 
