@@ -132,11 +132,11 @@ struct self {
     const char *busy; /* in here, since this frame of the stack: what we do ourselves is not recorded */
     uint32_t within;  /* in Python's allocator, which was told of already */
     uint32_t number;
-    uint32_t on_main; /* 1: the main thread, 2: another */
-    uint32_t session; /* settings.session that `left` is of */
-    bool counted;     /* in settings.in_flight */
-    uint64_t uid;     /* of the process it is registered in */
-    uint64_t drawn;   /* of the process it drew its first sample in: a free may come before that */
+    uint32_t on_main;      /* 1: the main thread, 2: another */
+    uint32_t session;      /* settings.session that `left` is of */
+    bool counted, guarded; /* in settings.in_flight; by pages_guard_thread() */
+    uint64_t uid;          /* of the process it is registered in */
+    uint64_t drawn;        /* of the process it drew its first sample in: a free may come before that */
     struct rng rng;
 };
 extern __thread struct self self __attribute__((tls_model("initial-exec"), visibility("hidden")));

@@ -116,6 +116,7 @@ bool slots_open(const struct process_info *p, const char run_id[32])
     static const struct pages_owner slots = {owns, lost};
     agent->live = map;
     pages_guard(&slots);
+    pages_guard_thread();
     lay_out(p, run_id);
     return true;
 }
@@ -124,6 +125,8 @@ bool slots_open(const struct process_info *p, const char run_id[32])
 
 struct slot *slot_take(void)
 {
+    if (!self.guarded) pages_guard_thread();
+    self.guarded = true;
     unsigned first = self.number ? self.number : (unsigned)((uintptr_t)&self >> 12);
     for (unsigned i = 0; i < TAKE_ROUNDS * SLOTS; i++) {
         struct slot *s = &agent->slots[(first + i) % SLOTS];
@@ -280,6 +283,7 @@ static bool take_at_end(struct slot *s)
  * stays: a reader takes it from there. */
 void slots_close(void)
 {
+    pages_guard_thread(); /* it may have blocked all signals since its first block */
     struct live_header *h = header();
     bool ok = !agent->full;
     uint8_t room[64 + sizeof h->pairs];

@@ -69,7 +69,8 @@ static void archive_ended_thread(struct thread *t)
     struct enc e = {out, out + sizeof out, false};
     const struct slot_header *h = t->head;
     enc_uints(&e, t->index, t->slot, t->tid, 0, 0, 0, 0); /* its losses are counted with the slot */
-    const char *given = h->given ? (const char *)node_at(t, h->given) : "";
+    uint32_t ref = mapped_ref(&h->given);
+    const char *given = ref ? (const char *)node_at(t, ref) : "";
     if (given[0])
         enc_str(&e, given, strnlen(given, THREAD_NAME_MAX));
     else

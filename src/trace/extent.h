@@ -20,6 +20,13 @@ static inline void extent_retire(struct extent *x)
 #endif
 }
 
+/* A reference that stands in the mapping, read once: its page may go at any moment, and reads as zeros from then
+ * on. 0 is the live header, which nobody may take for a node. */
+static inline uint32_t mapped_ref(const uint32_t *at)
+{
+    return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
 /* Is it still the life `seq`? To be asked after the copy, whose loads are all acquiring ones: none of them is made
  * later. */
 static inline bool extent_lives_on(const struct extent *x, uint64_t seq)

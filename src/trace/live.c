@@ -121,6 +121,7 @@ tare_status live_open(struct live *l, const char *path, uint64_t room, tare_erro
     if (s == TARE_OK) {
         install(l, &fresh);
         pages_guard(&recorder);
+        pages_guard_thread();
         live_header(l)->used = LIVE_HEADER_BYTES;
         return TARE_OK;
     }

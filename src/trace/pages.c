@@ -13,7 +13,7 @@
 static const struct pages_owner *owner; /* atomic */
 static uintptr_t page_bytes;
 static struct sigaction before; /* another guard of ours, whose turn is after this one's; or the default */
-static bool installed;          /* where another guard is on top, ours stands below it already */
+static bool installed;          /* atomic; where another guard is on top, ours stands below it already */
 
 static bool is_put_in_place(char *page)
 {
@@ -66,8 +66,17 @@ void pages_guard(const struct pages_owner *o)
     bool ours = has_mark(&now), none = !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL;
     if ((!ours && !none) || (ours && installed)) return;
     before = now;
-    installed = true;
+    __atomic_store_n(&installed, true, __ATOMIC_RELAXED);
     sigemptyset(&guard.sa_mask);
     for (int i = 0; i < MARKS; i++) sigaddset(&guard.sa_mask, mark[i]);
     sigaction(SIGBUS, &guard, NULL);
+}
+
+void pages_guard_thread(void)
+{
+    uint64_t bus = UINT64_C(1) << (SIGBUS - 1); /* as the kernel has it */
+    struct sigaction now;
+    if (!__atomic_load_n(&installed, __ATOMIC_RELAXED)) return;
+    if (sigaction(SIGBUS, NULL, &now) == 0 && has_mark(&now)) /* the program may have a handler by now */
+        syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &bus, NULL, sizeof bus);
 }

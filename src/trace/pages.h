@@ -18,4 +18,8 @@ struct pages_owner {
  * keeps its handler, and is not guarded. */
 void pages_guard(const struct pages_owner *owner);
 
+/* By each thread before it touches the first page: where the guard stands, SIGBUS is no longer blocked in this
+ * thread. A fault that is blocked ends the program, whoever would handle it, and many threads block all signals. */
+void pages_guard_thread(void);
+
 #endif

@@ -64,8 +64,8 @@ struct thread {
     uint64_t skipped;  /* begun inside the weighed call */
     uint32_t busy;     /* 1: in a slow path; a signal handler's scopes are dropped */
     uint32_t slot, index, tid;
-    uint32_t weighed, pauses; /* depth of the weighed call; number of the latest pause */
-    struct node *pair_node;
+    uint32_t weighed, pauses;      /* depth of the weighed call; number of the latest pause */
+    struct node *root, *pair_node; /* root: of its tree, not to be read back from pages that may go */
     uint64_t pair_off, pair_scopes;
     struct rng rng;
     struct slot_header *head;

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "trace/extent.h"
 #include "trace/recorder.h"
 
 #define likely(x) __builtin_expect(!!(x), 1)
@@ -280,13 +281,15 @@ static bool end_ready(struct thread *t, const struct scope *s, uint64_t now)
     return true;
 }
 
-static __attribute__((noinline)) void open_octave(struct thread *t, struct node *n, unsigned octave)
+static __attribute__((noinline)) uint32_t open_octave(struct thread *t, struct node *n, unsigned octave)
 {
-    if (t->busy) return; /* this reading misses from the histogram, not from count and total */
+    if (t->busy) return 0; /* this reading misses from the histogram, not from count and total */
     t->busy = 1;
     void *slab = thread_arena(t, SUBS * sizeof(uint64_t));
-    if (slab) __atomic_store_n(&n->octave[octave], ref_of(t, slab), __ATOMIC_RELEASE);
+    uint32_t ref = slab ? ref_of(t, slab) : 0;
+    if (ref) __atomic_store_n(&n->octave[octave], ref, __ATOMIC_RELEASE);
     t->busy = 0;
+    return ref;
 }
 
 /* Means of consecutive calls, at most BATCHES_MAX of them: what the interval of the mean rests on. */
@@ -319,9 +322,10 @@ static uint64_t *late_bucket(struct thread *t, struct node *next, uint64_t next_
     t->hot.late_ticks = next_ticks;
     if (!n) return NULL;
     unsigned octave = bucket_octave(ticks);
-    if (!n->octave[octave]) open_octave(t, n, octave);
-    if (!n->octave[octave]) return NULL;
-    uint64_t *slab = (uint64_t *)(void *)node_at(t, n->octave[octave]);
+    uint32_t ref = mapped_ref(&n->octave[octave]);
+    if (!ref) ref = open_octave(t, n, octave);
+    if (!ref) return NULL;
+    uint64_t *slab = (uint64_t *)(void *)node_at(t, ref);
     return &slab[bucket_sub(ticks, octave)];
 }
 

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "trace/pages.h"
 #include "trace/recorder.h"
 
 struct session session = {.archive = OWN_FILE_INIT, .live = LIVE_INIT};
@@ -306,6 +307,7 @@ static tare_status stop_session(tare_error *err)
         archive_leave();
         return TARE_OK;
     }
+    pages_guard_thread(); /* it may have blocked all signals since its first scope */
     drain_stop();
     scope_flush(self_thread());
     struct clock_pair p;

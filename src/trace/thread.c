@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "trace/extent.h"
+#include "trace/pages.h"
 #include "trace/recorder.h"
 
 enum { SLAB_THREADS = 16, FRESH_SLOTS = 256, FIRST_TREE_BYTES = 8 << 10, TREE_BYTES_MAX = 256 << 10 };
@@ -60,7 +62,7 @@ void *thread_arena(struct thread *t, size_t bytes)
         x->thread = t->slot;
         t->arena_bytes = want;
         t->arena = (char *)(x + 1);
-        t->arena_end = (char *)x + x->bytes;
+        t->arena_end = (char *)x + want;
     }
     void *p = t->arena;
     t->arena += bytes;
@@ -106,10 +108,11 @@ static bool tree_open(struct thread *t)
     x->spare[1] = 1; /* a slot header follows */
     t->head = (struct slot_header *)(x + 1);
     t->arena = (char *)(t->head + 1);
-    t->arena_end = (char *)x + x->bytes;
+    t->arena_end = (char *)x + FIRST_TREE_BYTES;
     t->arena_bytes = FIRST_TREE_BYTES;
     struct node *root = node_new(t, 0, 0, TARE_SITE_SCOPE);
     if (!root) return false;
+    t->root = root;
     __atomic_store_n(&t->head->root, ref_of(t, root), __ATOMIC_RELEASE);
     return true;
 }
@@ -170,7 +173,8 @@ static void copy_name(char to[THREAD_NAME_MAX], const char *name)
 /* In the slot's own thread: the room for a name is there before another thread may want to give one. */
 static void open_name(struct thread *t)
 {
-    void *room = t->head->given ? node_at(t, t->head->given) : thread_arena(t, THREAD_NAME_MAX);
+    uint32_t given = mapped_ref(&t->head->given);
+    void *room = given ? (void *)node_at(t, given) : thread_arena(t, THREAD_NAME_MAX);
     if (!room) return;
     memcpy(room, given_name, THREAD_NAME_MAX);
     __atomic_store_n(&t->head->given, ref_of(t, room), __ATOMIC_RELEASE);
@@ -186,9 +190,11 @@ void tare_thread_name(uint32_t tid, const char *name)
     }
     if (!TARE_ON_ || __atomic_load_n(&fork_page->state, __ATOMIC_ACQUIRE) != FORK_READY) return;
     if (!lock_take(&session.lock)) return;
-    for (struct thread *t = session.threads; t && TARE_ON_; t = t->next)
-        if (t->tid == tid && t->head->given && __atomic_load_n(&t->retired, __ATOMIC_ACQUIRE) == SLOT_LIVE)
-            memcpy(node_at(t, t->head->given), kept, sizeof kept);
+    for (struct thread *t = session.threads; t && TARE_ON_; t = t->next) {
+        uint32_t given = t->tid == tid ? mapped_ref(&t->head->given) : 0;
+        if (given && __atomic_load_n(&t->retired, __ATOMIC_ACQUIRE) == SLOT_LIVE)
+            memcpy(node_at(t, given), kept, sizeof kept);
+    }
     lock_give(&session.lock);
 }
 
@@ -276,7 +282,7 @@ static void slot_ready(struct thread *t)
     t->skipping = t->busy = 0; /* the slot's last thread may have ended in the middle of something */
     t->pair_node = NULL;
     t->chunk_seq = 0;
-    void *root = t->mode & TARE_AGGREGATE ? node_at(t, t->head->root) : NULL;
+    void *root = t->mode & TARE_AGGREGATE ? t->root : NULL;
     t->hot.stack[0] = (struct tare_frame_){STACK_TOP, root};
     rng_seed(&t->rng, process_random() ^ t->index);
     weigh_coin(t);
@@ -330,6 +336,7 @@ static struct thread *thread_enter(struct thread *was)
         self_hot = &unregistered.hot;
         return NULL;
     }
+    pages_guard_thread();
     bool spent = was == &refused && session.live.room - live_header(&session.live)->used < FIRST_TREE_BYTES;
     struct thread *t = spent ? NULL : thread_register();
     self_hot = t ? &t->hot : &refused.hot;

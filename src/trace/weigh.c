@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "trace/extent.h"
 #include "trace/recorder.h"
 
 /* ---- in situ ---- */
@@ -39,8 +40,9 @@ static bool has_scopes(const struct thread *t, const struct node *n)
 /* Long calls are left alone: the few scopes in them weigh nothing, and much of the record would be missing. */
 bool weigh_wanted(struct thread *t, const struct node *n)
 {
-    return session.options.weigh_one_in && n->count >= CALLS_BEFORE && !(n->flags & NODE_NOT_WORTH) &&
-           n->total / n->count < LONG_TICKS && has_scopes(t, n);
+    uint64_t count = __atomic_load_n(&n->count, __ATOMIC_RELAXED); /* once: its page may go at any moment */
+    return session.options.weigh_one_in && count >= CALLS_BEFORE && !(n->flags & NODE_NOT_WORTH) &&
+           n->total / count < LONG_TICKS && has_scopes(t, n);
 }
 
 /* Neither `run` nor `skipping`: a signal handler that lands there counts its scopes as lost. */
@@ -98,13 +100,14 @@ static uint32_t clip(uint64_t v)
 
 static struct weigh_pairs *pairs_of(struct thread *t, struct node *n)
 {
-    if (!n->pairs && !t->busy) {
+    uint32_t ref = mapped_ref(&n->pairs);
+    if (!ref && !t->busy) {
         t->busy = 1;
         void *p = thread_arena(t, sizeof(struct weigh_pairs));
-        if (p) __atomic_store_n(&n->pairs, ref_of(t, p), __ATOMIC_RELEASE);
+        if (p) __atomic_store_n(&n->pairs, ref = ref_of(t, p), __ATOMIC_RELEASE);
         t->busy = 0;
     }
-    return n->pairs ? (struct weigh_pairs *)(void *)node_at(t, n->pairs) : NULL;
+    return ref ? (struct weigh_pairs *)(void *)node_at(t, ref) : NULL;
 }
 
 /* Scopes that make up under a thousandth of their parent need no weighing: stop leaving them out. */

@@ -117,8 +117,8 @@ SCOPES = {"TARE_TRACE": "t.tare"}
 MEMORY = {"LD_PRELOAD": AGENT, "TARE_MEMORY_TRACE": "m.tare", "TARE_MEMORY_EVERY": "0"}
 
 
-def truncated(recorders, what="wait", status=7):
-    """Somebody empties the live files while the program runs. Also with two recorders in it, and a fault of the program's own after theirs."""
+def truncated(recorders, what="wait", status=7, left=0):
+    """Somebody cuts the live files down while the program runs. Also with two recorders in it, and a fault of the program's own after theirs."""
     for kind in KINDS:
         folder = tempfile.mkdtemp(dir=TMP)
         process = subprocess.Popen([build("guest", kind), what], cwd=folder, env=plain_environment(**recorders),
@@ -127,7 +127,7 @@ def truncated(recorders, what="wait", status=7):
         live = [name for name in os.listdir(folder) if ".live-" in name]
         check(len(live) == ("TARE_TRACE" in recorders) + ("LD_PRELOAD" in recorders), "live files: %r" % live)
         for name in live:
-            os.truncate(os.path.join(folder, name), 0)
+            os.truncate(os.path.join(folder, name), left)
         out, _ = process.communicate("go\n", timeout=60)
         check(process.returncode == status and out == "ran to its end\n", "status %d: %r" % (process.returncode, out))
         for name in [n for n in os.listdir(folder) if n.endswith(".tare")]:
@@ -246,6 +246,8 @@ for fs in ("ext4", "xfs", "btrfs", "tmpfs", "overlay on btrfs"):
 test("the live file is truncated", truncated, SCOPES)
 test("the live file of the memory agent is truncated", truncated, MEMORY)
 test("two live files are truncated, in one program", truncated, {**SCOPES, **MEMORY})
+test("all but its header is cut off the live file, and threads come", truncated, SCOPES, "takeover", 7, 1 << 16)
+test("live files are truncated, and all signals are blocked", truncated, {**SCOPES, **MEMORY}, "blocked")
 test("a page of the program's own is missing", truncated, {**SCOPES, **MEMORY}, "own", -signal.SIGBUS)
 test("no brake when refused", no_brake)
 test("RLIMIT_AS lowered while recording", limit_lowered_later)

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,6 +104,51 @@ static int wait_and_go(void)
     if (!fgets(line, sizeof line, stdin)) return 1;
     some_scopes(200000);
     some_blocks(20000);
+    puts("ran to its end");
+    return 7;
+}
+
+static void *wait_in_thread(void *rc)
+{
+    *(int *)rc = wait_and_go();
+    return NULL;
+}
+
+/* In a thread that was born with all signals blocked, as those of the CUDA driver and of many libraries are. */
+static int blocked(void)
+{
+    sigset_t all;
+    pthread_t t;
+    int rc = 1;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    if (pthread_create(&t, NULL, wait_in_thread, &rc) == 0) pthread_join(t, NULL);
+    return rc;
+}
+
+static void *record_some(void *unused)
+{
+    (void)unused;
+    some_scopes(2000);
+    return NULL;
+}
+
+static void one_thread(void)
+{
+    pthread_t t;
+    if (pthread_create(&t, NULL, record_some, NULL) == 0) pthread_join(t, NULL);
+}
+
+/* A thread takes over the place of one that ended, whose pages are gone; those of the header are not. */
+static int take_over(void)
+{
+    char line[16];
+    for (int i = 0; i < 300; i++) one_thread();
+    usleep(200000); /* the recorder has taken leave of them */
+    puts("ready");
+    fflush(stdout);
+    if (!fgets(line, sizeof line, stdin)) return 1;
+    one_thread();
     puts("ran to its end");
     return 7;
 }
@@ -279,6 +325,8 @@ int main(int argc, char **argv)
     }
     if (strcmp(what, "fill") == 0 && argc > 3) return fill(argv[2], atoi(argv[3]));
     if (strcmp(what, "wait") == 0) return wait_and_go();
+    if (strcmp(what, "takeover") == 0) return take_over();
+    if (strcmp(what, "blocked") == 0) return blocked();
     if (strcmp(what, "own") == 0) return own_page();
     if (strcmp(what, "refused") == 0) return refused();
     if (strcmp(what, "limit") == 0) return lower_limit();
