@@ -297,6 +297,14 @@ static tare_status number(struct db_store *s, const char *text, int64_t *out, ta
     return TARE_OK;
 }
 
+/* A damaged file may say anything, and its migrations are looked up by this number. */
+static tare_status schema_version(struct db_store *s, int64_t *out, tare_error *err)
+{
+    tare_status status = number(s, "PRAGMA user_version", out, err);
+    if (status != TARE_OK || *out >= 0) return status;
+    return error_set(err, TARE_FORMAT, "%s: damaged: its schema has the number %lld", s->path, (long long)*out);
+}
+
 /* Inside a transaction, so that two processes that open a new file at once do not both make the tables. */
 static tare_status migrate(struct db_store *s, tare_error *err)
 {
@@ -304,7 +312,7 @@ static tare_status migrate(struct db_store *s, tare_error *err)
     char version[80];
     tare_status status = db_begin(&s->base, err);
     if (status != TARE_OK) return status;
-    status = number(s, "PRAGMA user_version", &from, err);
+    status = schema_version(s, &from, err);
     for (int64_t v = from; v < db_schema_version && status == TARE_OK; v++)
         status = execute(s, db_migrations[v], err);
     snprintf(version, sizeof version, "PRAGMA application_id = %d; PRAGMA user_version = %d;", APPLICATION_ID,
@@ -354,7 +362,7 @@ static tare_status check_schema(struct db_store *s, tare_error *err)
 {
     int64_t id = 0, version = 0, tables = 0;
     tare_status status = number(s, "PRAGMA application_id", &id, err);
-    if (status == TARE_OK) status = number(s, "PRAGMA user_version", &version, err);
+    if (status == TARE_OK) status = schema_version(s, &version, err);
     if (status == TARE_OK) status = number(s, "SELECT count(*) FROM sqlite_schema", &tables, err);
     if (status != TARE_OK) return status;
     if (id != APPLICATION_ID && (id || tables))

@@ -75,6 +75,9 @@ static void test_newer_and_foreign_schemas(void **state)
     execute("PRAGMA user_version = 99");
     assert_int_equal(reopen(&err), TARE_FORMAT);
     assert_non_null(strstr(err.text, "newer"));
+    execute("PRAGMA user_version = -1");
+    assert_int_equal(reopen(&err), TARE_FORMAT);
+    assert_non_null(strstr(err.text, "damaged: its schema has the number -1"));
     execute("PRAGMA user_version = 6; DROP TABLE value;");
     struct store *s = open_with(&store_sqlite);
     struct run r;

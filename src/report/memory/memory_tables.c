@@ -91,7 +91,8 @@ static const struct memory_group *next_of(const struct question *q, const struct
                                           const struct memory_group *last)
 {
     const struct memory_group *best = NULL;
-    for (const struct memory_group *g = all->all; g < all->all + all->n; g++) {
+    for (size_t i = 0; i < all->n; i++) {
+        const struct memory_group *g = &all->all[i];
         double rank = q->rank(g);
         bool after = !last || rank < q->rank(last) || (rank == q->rank(last) && g > last);
         if (rank > 0 && after && (!best || rank > q->rank(best))) best = g;
