@@ -302,7 +302,8 @@ static tare_status schema_version(struct db_store *s, int64_t *out, tare_error *
 {
     tare_status status = number(s, "PRAGMA user_version", out, err);
     if (status != TARE_OK || *out >= 0) return status;
-    return error_set(err, TARE_FORMAT, "%s: damaged: its schema has the number %lld", s->path, (long long)*out);
+    return error_set(err, TARE_FORMAT, "%s: damaged: its schema has the number %lld", s->path,
+                     (long long)*out);
 }
 
 /* Inside a transaction, so that two processes that open a new file at once do not both make the tables. */

@@ -17,7 +17,13 @@
 #include "trace/recorder.h"
 #include "trace/wire.h"
 
-enum { BUSY_NS = 1000000, IDLE_NS = 20000000, STACK_BYTES = 256 << 10, PAGE_BYTES = 4096 };
+enum {
+    BUSY_NS = 1000000,
+    IDLE_NS = 20000000,
+    STACK_BYTES = 256 << 10,
+    PAGE_BYTES = 4096,
+    CHUNKS_WAITING = 4
+};
 
 static pthread_t helper;
 /* HELPER_ENDED: until the next session begins. */
@@ -79,17 +85,38 @@ static void archive_ended_thread(struct thread *t)
     __atomic_store_n(&t->retired, SLOT_FREE, __ATOMIC_RELEASE);
 }
 
+/* A signal handler may fill up the chunk in which the code below it has taken a place, but not written to it yet. Such
+ * a chunk waits until that code had its turn; handlers that do nothing but record are not waited for. */
+static bool is_under_way(struct thread *t, const struct extent *x, uint64_t bytes)
+{
+    const struct raw_event *e = (const struct raw_event *)(const void *)(x + 1);
+    return ring_used(&t->full) < CHUNKS_WAITING && !pack_is_whole(e, (bytes - sizeof *x) / sizeof *e);
+}
+
+/* The next full chunk, or the one that had to wait. */
+static struct extent *next_chunk(struct thread *t)
+{
+    uint64_t word;
+    struct extent *x = t->kept;
+    t->kept = NULL;
+    if (x) return x;
+    return ring_pop(&t->full, &word) ? (struct extent *)word : NULL;
+}
+
 /* The slot is given away last: `ended` was read before the ring, so nothing comes into the ring after it was found
  * empty. */
 static bool drain_thread(struct thread *t)
 {
-    uint64_t word;
+    struct extent *x;
     bool any = false, ended = __atomic_load_n(&t->retired, __ATOMIC_ACQUIRE) == SLOT_ENDED;
-    while (may_write() && ring_pop(&t->full, &word)) {
-        struct extent *x = (struct extent *)word;
+    while (may_write() && (x = next_chunk(t))) {
         uint64_t bytes =
             __atomic_load_n(&x->bytes, __ATOMIC_RELAXED); /* once: its page may go at any moment */
         if (bytes != FIRST_CHUNK_BYTES && bytes != CHUNK_BYTES) break;
+        if (!ended && is_under_way(t, x, bytes)) {
+            t->kept = x;
+            break;
+        }
         archive_chunk(x, bytes);
         recycle_chunk(t, x, bytes);
         any = true;

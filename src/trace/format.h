@@ -150,6 +150,10 @@ struct raw_event {
 };
 static_assert(sizeof(struct raw_event) == 16, "trace v1: a raw event is 16 bytes");
 
+/* In the first of the slots at the end of a chunk that were too few for an event: no kind, so no reader takes it
+ * for one. */
+#define RAW_UNUSED ((uint64_t)1 << 32)
+
 static inline uint64_t raw_what(unsigned kind, unsigned flags, unsigned extra, unsigned bytes, uint32_t site)
 {
     return kind | (uint64_t)flags << 8 | (uint64_t)extra << 16 | (uint64_t)bytes << 24 | (uint64_t)site << 32;

@@ -47,6 +47,16 @@ uint32_t pack_count(const struct raw_event *e, size_t slots)
     return collect(NULL, e, slots, &pauses);
 }
 
+bool pack_is_whole(const struct raw_event *e, size_t slots)
+{
+    for (size_t i = 0; i < slots; i++) {
+        if (!__atomic_load_n(&e[i].ticks, __ATOMIC_ACQUIRE)) return false;
+        if (e[i].what == RAW_UNUSED) return true;
+        i += what_extra(e[i].what);
+    }
+    return true;
+}
+
 /* ---- the site list ---- */
 
 static uint32_t table_find(const struct packer *p, uint32_t site)

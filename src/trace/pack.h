@@ -15,6 +15,7 @@
 #ifndef TRACE_PACK_H
 #define TRACE_PACK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,5 +52,8 @@ size_t pack_events(struct packer *p, const struct extent *x, const struct raw_ev
 
 /* How many events are published in these slots. */
 uint32_t pack_count(const struct raw_event *e, size_t slots);
+
+/* Is each event published that has a place in these slots, all of which were given away? */
+bool pack_is_whole(const struct raw_event *e, size_t slots);
 
 #endif

@@ -71,7 +71,7 @@ struct thread {
     struct slot_header *head;
     char *arena, *arena_end;
     uint64_t arena_bytes;
-    struct extent *chunk;
+    struct extent *chunk, *kept; /* kept: by the helper, see is_under_way() */
     uint64_t chunk_seq;
     uint32_t n_chunks;
     uint32_t retired; /* 1: the thread ended, the helper may archive and free the slot */

@@ -45,12 +45,20 @@ static inline uint64_t bump(uint64_t *p, uint64_t by)
 #endif
 }
 
+static inline void publish(struct raw_event *e, uint64_t what, uint64_t ticks)
+{
+    e->what = what;
+    __atomic_store_n(&e->ticks, ticks, __ATOMIC_RELEASE); /* what is not yet whole reads as 0 */
+}
+
 /* As tare_event_ in inline.h; 0: no room, or the chunk was changed by a signal handler meanwhile. */
 static inline uint64_t place_of(struct thread *t, uint64_t bytes)
 {
     volatile uint64_t *end = &t->hot.limit;
     uint64_t limit = *end, at = bump(&t->hot.pos, bytes);
-    return likely(at + bytes <= limit && *end == limit) ? at : 0;
+    if (likely(at + bytes <= limit && *end == limit)) return at;
+    if (at < limit && *end == limit) publish((struct raw_event *)at, RAW_UNUSED, 1);
+    return 0;
 }
 
 static __attribute__((noinline)) struct raw_event *reserve_slow(struct thread *t, uint64_t bytes)
@@ -70,12 +78,6 @@ static inline struct raw_event *reserve(struct thread *t, unsigned slots)
 {
     uint64_t bytes = slots * sizeof(struct raw_event), at = place_of(t, bytes);
     return likely(at) ? (struct raw_event *)at : reserve_slow(t, bytes);
-}
-
-static inline void publish(struct raw_event *e, uint64_t what, uint64_t ticks)
-{
-    e->what = what;
-    __atomic_store_n(&e->ticks, ticks, __ATOMIC_RELEASE); /* what is not yet whole reads as 0 */
 }
 
 /* ---- slow paths ---- */

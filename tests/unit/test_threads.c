@@ -338,6 +338,30 @@ static void check_hot_loop(uint32_t mode, uint64_t calls)
     trace_close(t);
 }
 
+/* What a handler does that fills up the chunk in which the code below it has taken a place: the event gets there, and
+ * not into a chunk that the helper has archived and cleared. */
+static void a_place_is_written_to_late(void **state)
+{
+    (void)state;
+    enum { FILLS = 500 }; /* more than the first chunk, and fewer than the two */
+    start(TARE_EVENTS, 0);
+    tare_site *mark = tare_site_new(TARE_SITE_MARK, "late", "test", 1);
+    tare_site_mark(mark, "at once");
+    work(1);
+    uint64_t place = tare_event_(tare_self_), ticks = tare_ticks_(0), limit = tare_self_->limit;
+    assert_true(place != 0);
+    work(FILLS);
+    assert_true(tare_self_->limit != limit);
+    nanosleep(&(struct timespec){0, 200000000}, NULL); /* the helper has archived what it was given */
+    tare_publish_(place, 4 | mark->id << 32, ticks);
+    work(2 * FILLS);
+    struct trace *t = stop();
+    struct seen s = events_of(t);
+    assert_int_equal(trace_loss(t)->dropped, 0);
+    assert_int_equal(s.marks, 2);
+    trace_close(t);
+}
+
 static void signal_handlers_nest_anywhere(void **state)
 {
     (void)state;
@@ -528,6 +552,7 @@ int main(void)
         cmocka_unit_test(an_end_in_another_thread_is_foreign),
         cmocka_unit_test(stopping_under_way),
         cmocka_unit_test(signal_handlers_nest_anywhere),
+        cmocka_unit_test(a_place_is_written_to_late),
         cmocka_unit_test(handlers_on_a_stack_of_their_own),
         cmocka_unit_test(handlers_while_weighing),
         cmocka_unit_test(new_names_in_handlers),
