@@ -28,7 +28,7 @@ def _torch() -> Any:
 
 def owner() -> str | None:
     """Who records the GPU now, as a reason; None: nobody known."""
-    trace, tool = os.environ.get("TARE_GPU_TRACE"), os.environ.get("CUDA_INJECTION64_PATH")
+    trace, tool = _tare.environment("TARE_GPU_TRACE"), os.environ.get("CUDA_INJECTION64_PATH")
     if trace:
         return f"`tare run --gpu` records this process already, into {trace}"
     if tool and tool != "none":

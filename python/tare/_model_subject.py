@@ -16,6 +16,7 @@ import time
 import warnings
 import zipfile
 
+from tare import _tare
 from tare._bench import file_word
 from tare._model_inputs import Inputs
 
@@ -49,7 +50,7 @@ def usable_device(device, fallback):
     missing = _why_no_cuda(device)
     if not missing:
         return device
-    allowed = fallback or os.environ.get("TARE_DEVICE_FALLBACK")
+    allowed = fallback or _tare.environment("TARE_DEVICE_FALLBACK")
     if allowed == "cpu":
         warnings.warn(f"no {device}: {missing}; measured on the CPU instead, as allowed", RuntimeWarning, stacklevel=3)
         return "cpu"

@@ -76,7 +76,7 @@ class RequestLog:
             raise ValueError(f"promises {promises!r}: at most 8 of (seconds above 0, a share below 1)")
         self.service, self.host, self.timeout_s = service, line(host or socket.gethostname()), timeout_s
         self.promises = [(round(seconds * 1e9), float(share)) for seconds, share in promises]
-        self.token = token or os.environ.get("TARE_TOKEN") or ""
+        self.token = token or _tare.environment("TARE_TOKEN")
         self.lost = self.sent = self.refused = 0  # requests
         self._url, self._interval_ms, self._keep = url, round(interval_s * 1000), keep
         self._warned: set[str] = set()
@@ -184,7 +184,7 @@ class RequestLog:
 
     def _connect(self) -> http.client.HTTPConnection:
         if self._url.scheme == "https":
-            trust = ssl.create_default_context(cafile=os.environ.get("TARE_CA_FILE") or None)
+            trust = ssl.create_default_context(cafile=_tare.environment("TARE_CA_FILE") or None)
             return http.client.HTTPSConnection(self._url.hostname, self._url.port, timeout=self.timeout_s, context=trust)
         return http.client.HTTPConnection(self._url.hostname, self._url.port or 80, timeout=self.timeout_s)
 

@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any, Callable
 
-from tare import _gate, _inputs
+from tare import _gate, _inputs, _tare
 from tare._command import count, counts
 from tare._text_models import TextModelError
 from tare._text_profile import RESULTS, EmbeddingProfiler, NLIProfiler, TextProfile, TextProfiler
@@ -23,7 +23,7 @@ _STATUS = _gate.EXIT.format(what="a --target missed, answers changed, memory lea
 def _setting(command: str, option: str) -> str | None:
     """TARE_<COMMAND>_<OPTION>, or else TARE_<OPTION>, as for the other commands."""
     word = option.upper().replace("-", "_")
-    return os.environ.get(f"TARE_{command.upper().replace('-', '_')}_{word}") or os.environ.get(f"TARE_{word}")
+    return _tare.environment(f"TARE_{command.upper().replace('-', '_')}_{word}") or _tare.environment(f"TARE_{word}") or None
 
 
 def _parser(command: str, about: str) -> argparse.ArgumentParser:

@@ -2,7 +2,11 @@
 """Results, histories and traces are for their owner alone; what its user named to give it to others is as any new file."""
 
 import os
+import shutil
 import stat
+import subprocess
+import sys
+import tempfile
 
 import pytest
 
@@ -120,3 +124,26 @@ def test_links_of_another_user_are_not_followed(tare, root, open_folder):
     os.lchown(link, 0, 0)
     tare("report", run, "-o", link)
     assert link.is_symlink() and target.read_text() != "mine\n"
+
+
+def test_a_python_with_raised_privileges_ignores_our_variables(package, clean_env):
+    """As libtare does: a token, an authority or a file to load is not taken from who may not have what the program has."""
+    if os.getuid() != 0 or not shutil.which("setcap") or not shutil.which("setpriv"):
+        pytest.skip("needs root, setcap and setpriv")
+    look = ("import ctypes, os; from tare import _tare, _text_command\n"
+            "print(ctypes.CDLL(None).getauxval(23), _tare.recording(), _tare.environment('TARE_TOKEN'), _text_command._setting('nli', 'model'))")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        shutil.copytree(package, folder + "/package")
+        python = shutil.copy(os.path.realpath(sys.executable), folder + "/python")
+        said = []
+        for capability in ("", "cap_net_raw+ep"):
+            if capability and subprocess.run(["setcap", capability, python], check=False).returncode:
+                pytest.skip("no file capabilities here")
+            env = {**clean_env, "PYTHONPATH": folder + "/package", "TARE_TRACE": "/nowhere/t", "TARE_TOKEN": "word", "TARE_MODEL": "evil.py:f"}
+            done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", python, "-c", look], env=env, cwd=folder,
+                                  capture_output=True, text=True, check=False)
+            if done.returncode and not capability:
+                pytest.skip("this interpreter does not run for another user: " + done.stderr[-200:])
+            said.append(done.stdout)
+    assert said == ["0 False word evil.py:f\n", "1 False  None\n"], done.stderr
