@@ -16,10 +16,16 @@ struct walk {
     uint8_t window[WINDOW + FRAME_BYTES];
 };
 
+/* The address is what the other process says: one close to the end of the address space has no end. */
+static bool is_in_window(const struct walk *w, uint64_t at)
+{
+    return w->bytes >= FRAME_BYTES && at >= w->from && at - w->from <= w->bytes - FRAME_BYTES;
+}
+
 /* The bytes of a frame: out of the window, or read with those around it. NULL: they cannot be read. */
 static const uint8_t *frame_bytes(struct walk *w, uint64_t at)
 {
-    if (at >= w->from && at + FRAME_BYTES <= w->from + w->bytes) return w->window + (at - w->from);
+    if (is_in_window(w, at)) return w->window + (at - w->from);
     if (w->p->at.frame_objects) {
         w->from = at;
         w->bytes = peek_bytes(&w->p->peek, at, w->window, FRAME_BYTES) ? FRAME_BYTES : 0;
