@@ -18,10 +18,11 @@
 #define COST_MOST 2.0   /* pairs of one launch take at most so many times as long as launching it */
 
 enum {
-    EPOCH_LEAST = 3,   /* pairs in one launch */
-    FAILED_MOST = 3,   /* lost pairs, and .. */
-    FAILED_SHARE = 10, /* .. every tenth of all: then it is no measurement any more */
-    PAIRS_ANYWAY = 2   /* taken whatever the budget says */
+    EPOCH_LEAST = 3,     /* pairs in one launch */
+    FAILED_MOST = 3,     /* lost pairs, and .. */
+    FAILED_SHARE = 10,   /* .. every tenth of all: then it is no measurement any more */
+    FAILED_REQUESTS = 2, /* of a service every second: a pair has many requests, one of which may fail */
+    PAIRS_ANYWAY = 2     /* taken whatever the budget says */
 };
 
 static const char *const side_words[PAIR_SIDES] = {"base", "new"};
@@ -178,7 +179,8 @@ static tare_status take_pair(struct ab *e, struct pair *p, bool *lost, bool *shi
         struct known_u64 busy = e->plan->retake ? bench_machine.busy() : (struct known_u64){0};
         tare_status s = l->ops->measure(l, e->set->repeats, &layout, &p->side[side], err);
         if (s < 0 && is_interrupted(e)) return s;
-        if (s < 0 && (!e->own_launch || s == TARE_NOMEM)) return name_side(e, side, err);
+        if (s < 0 && ((!e->own_launch && !e->set->elsewhere) || s == TARE_NOMEM))
+            return name_side(e, side, err);
         if (s < 0) {
             *lost = true;
             e->set->failed_side[side]++;
@@ -202,8 +204,10 @@ static tare_status take_pair(struct ab *e, struct pair *p, bool *lost, bool *shi
 static tare_status count_lost(struct ab *e, tare_error *err)
 {
     uint64_t all = e->set->failed + e->set->n;
-    if (e->set->n == 0) return error_set(err, TARE_DENIED, "%s", e->out->failure);
-    if (e->set->failed < FAILED_MOST || e->set->failed * FAILED_SHARE < all) return TARE_OK;
+    bool hopeless = !e->set->elsewhere || e->set->failed >= FAILED_MOST;
+    if (e->set->n == 0 && hopeless) return error_set(err, TARE_DENIED, "%s", e->out->failure);
+    uint64_t share = e->set->elsewhere ? FAILED_REQUESTS : FAILED_SHARE;
+    if (e->set->failed < FAILED_MOST || e->set->failed * share < all) return TARE_OK;
     return error_set(err, TARE_DENIED, "%s (%llu of %llu pairs failed)", e->out->failure,
                      (unsigned long long)e->set->failed, (unsigned long long)all);
 }
@@ -314,7 +318,8 @@ static tare_status measure_epoch(struct ab *e, tare_error *err)
 {
     size_t pairs = e->plan->per_launch;
     tare_status s = TARE_OK;
-    if (!pairs) s = one_pair(e, false, err); /* finds cold caches and tells how long a pair takes */
+    bool cold = !pairs && !(e->set->elsewhere && e->n_timed); /* a service is not launched anew */
+    if (cold) s = one_pair(e, false, err); /* finds cold caches and tells how long a pair takes */
     if (!pairs) pairs = e->own_launch ? SIZE_MAX : pairs_in_epoch(e);
     check_limits(e);
     for (size_t i = 0; s == TARE_OK && i < pairs && !e->done; i++) {
@@ -387,6 +392,7 @@ tare_status ab_run(const struct ab_plan *plan, struct pair_set *set, struct ab_o
     rng_seed(&e.rng, plan->seed);
     e.own_launch = plan->lane[PAIR_A]->own_launch && plan->lane[PAIR_B]->own_launch;
     set->own_launch = e.own_launch;
+    set->elsewhere = plan->lane[PAIR_A]->elsewhere || plan->lane[PAIR_B]->elsewhere;
     tare_status s = TARE_OK;
     while (s == TARE_OK && !e.done) s = one_epoch(&e, err);
     note_machine(set, &before);

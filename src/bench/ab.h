@@ -45,6 +45,7 @@ struct ab_lane { /* first member of each kind's own struct */
     const struct ab_lane_ops *ops;
     const char *name; /* "base": for error texts; borrowed */
     bool own_launch;  /* every measurement is a launch of its own */
+    bool elsewhere;   /* a service: its work is not seen, and a request that fails is a pair that is lost */
 };
 
 /* ---- the kinds of lanes; close them with ab_lane_close() ---- */
@@ -54,7 +55,7 @@ struct ab_lane { /* first member of each kind's own struct */
 struct ab_subject_options {
     const char *name;
     struct subject *subject;
-    struct case_params params;
+    struct case_params params; /* concurrency: of a service, requests under way at once */
     char *pad;
 };
 tare_status ab_lane_subject(struct ab_lane **out, const struct ab_subject_options *o, tare_error *err);

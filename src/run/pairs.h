@@ -44,6 +44,7 @@ struct pair_set {
     size_t n, cap;
     struct pair_epoch *epochs;
     size_t n_epochs, cap_epochs;
+    bool elsewhere;   /* the work is that of processes nobody looks at: CPU time is not told */
     bool own_launch;  /* every measurement is a launch of its own (commands): epochs say nothing more */
     uint64_t repeats; /* runs in one measurement; at least 1 */
     /* what else went on while it was measured */

@@ -214,3 +214,50 @@ def test_a_unix_socket(build, bench, tmp_path):
     child.wait()
     child.stdout.close()
     assert adds_up(case)["answered"] > 0 and case["latency_ns"]["min"] >= 2e6
+
+
+@pytest.fixture
+def compare(build, tmp_path):
+    def call(base, new, *options, code=(0, 1)):
+        words = [os.environ.get("TARE", str(build / "tare")), "compare", "--ab", base, new, *options, "--json"]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=WAIT, check=False)
+        assert done.returncode in code, done.stderr
+        return json.loads(done.stdout) if done.stdout else done.stderr
+
+    return call
+
+
+def test_two_services_in_turn(service, compare, tmp_path):
+    """20 ms against 30 ms: the same server answers both, so that a busy machine hits both alike."""
+    document = compare(f"{service}/fixed?ms=20&key=s3cret", f"{service}/fixed?ms=30", "--budget", "6s", "--max-pairs", "40")
+    case = document["cases"][0]
+    metrics = {m["metric"]: m for m in case["metrics"]}
+    assert set(metrics) == {"latency.p50", "throughput"} and "memory.peak" in case["unknown"]  # whose processor time it is, nobody knows
+    ratio = metrics["latency.p50"]["ratio"]
+    assert 1.1 < ratio["value"] < 1.6 and ratio["lo"] < 1.5 + 0.05 and ratio["hi"] > 1.3
+    assert document["verdict"] in ("regressed", "inconclusive")
+    kept = next((tmp_path / "tare-results").glob("*.json")).read_text()
+    assert "s3cret" not in kept and document["base"]["type"] == "http"
+
+
+def test_services_are_compared_with_company_and_some_failures(service, compare):
+    case = compare(f"{service}/fixed?ms=5", f"{service}/errors?share=0.02&ms=5", "--budget", "60s", "--concurrency", "2", "--max-pairs", "25")["cases"][0]
+    assert case["name"] == "concurrency=2" and case["failed_pairs"] > 0
+    assert any(n["id"] == "pairs.failed" and "status 500" in n["text"] for n in case["notes"])
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "options", "code", "says"),
+    [
+        ("{}/fixed", "./program", [], 2, "compare two of one kind"),
+        ("{}/fixed", "http://127.0.0.1:1/", [], 3, "refused"),
+        ("{}/fixed", "{}/errors?share=1", [], 3, "status 500"),
+        ("{}/fixed", "{}/fixed", ["--threads", "2"], 2, "--threads is for models"),
+        ("a.onnx", "b.onnx", ["--body", "x"], 2, "--body is for services"),
+        ("{}/fixed", "ftp://x/", [], 2, "only http:// and https://"),
+    ],
+)
+def test_services_that_cannot_be_compared(service, compare, tmp_path, base, new, options, code, says):
+    (tmp_path / "program").write_text("#!/bin/sh\n")
+    (tmp_path / "program").chmod(0o755)
+    assert says in compare(base.format(service), new.format(service), *options, code=(code,))

@@ -243,6 +243,7 @@ static void keep_samples(struct comparison *c, struct comparison_case *to, const
     uint64_t *v[6];
     to->samples.known = true;
     for (int k = 0; k < 6; k++) {
+        if (set->elsewhere && (k == 2 || k == 3)) continue; /* no CPU time */
         v[k] = arena_new(&c->arena, n, sizeof **v);
         if (!v[k]) return; /* the arena remembers */
         *at[k] = (struct run_samples){
@@ -252,8 +253,8 @@ static void keep_samples(struct comparison *c, struct comparison_case *to, const
         const struct pair *p = &set->at[i];
         v[0][i] = p->side[PAIR_A].wall_ns;
         v[1][i] = p->side[PAIR_B].wall_ns;
-        v[2][i] = p->side[PAIR_A].cpu_ns;
-        v[3][i] = p->side[PAIR_B].cpu_ns;
+        if (!set->elsewhere) v[2][i] = p->side[PAIR_A].cpu_ns;
+        if (!set->elsewhere) v[3][i] = p->side[PAIR_B].cpu_ns;
         v[4][i] = p->epoch;
         v[5][i] = p->b_first;
     }
@@ -321,7 +322,13 @@ static void add_warnings(struct comparison *c, struct comparison_case *to, const
             (unsigned long long)set->failed, (unsigned long long)(set->failed + set->n),
             (unsigned long long)set->failed_side[PAIR_A], (unsigned long long)set->failed_side[PAIR_B],
             in->failure ? in->failure : "");
-    if (in->few_launches)
+    if (in->few_launches && set->elsewhere)
+        comparison_note(
+            c, to, "launches.few", "warn",
+            "there was time for %zu stretches of requests, not for %zu: the interval is wider for it; a "
+            "longer --budget helps",
+            set->n_epochs, r->least_epochs);
+    else if (in->few_launches)
         comparison_note(
             c, to, "launches.few", "warn",
             "loading takes so long that the budget allowed %zu launches, not %zu: the interval is "
@@ -371,8 +378,23 @@ static tare_status note_medians(struct comparison *c, struct comparison_case *to
     return s;
 }
 
-/* CPU time gates only where it is about all that both sides need: of work that waits it tells little. The witness is
- * chosen last, because it needs the verdict on wall time. */
+/* CPU time gates only where it is about all that both sides need: of work that waits it tells little. */
+static tare_status add_cpu(struct comparison *c, struct comparison_case *to, const struct timed *t,
+                           bool cpu_bound, tare_error *err)
+{
+    const char *role = cpu_bound ? "gate" : "advisory";
+    return fill_timed(c, compare_add_metric(c, to, measure_find("cpu.time"), role), t, err);
+}
+
+static void explain_elsewhere(struct comparison *c, struct comparison_case *to)
+{
+    static const char *const paths[] = {"cpu.time", "memory.peak", "interference.cpu_share"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        run_map_text(&c->arena, &to->unknown, paths[i],
+                     "a service works in a process that was not looked at");
+}
+
+/* The witness is chosen last, because it needs the verdict on wall time. */
 tare_status compare_pairs_add(struct comparison *c, const struct compare_pairs *in,
                               const struct paired_rule *r, tare_error *err)
 {
@@ -385,14 +407,13 @@ tare_status compare_pairs_add(struct comparison *c, const struct compare_pairs *
     struct comparison_metric *wall = compare_add_metric(c, to, measure_find("latency.p50"), "gate");
     tare_status s = fill_timed(c, wall, &(struct timed){in->set, r, PAIRED_WALL}, err);
     if (s < 0) return s;
-    struct comparison_metric *cpu =
-        compare_add_metric(c, to, measure_find("cpu.time"), busy.cpu_bound ? "gate" : "advisory");
-    s = fill_timed(c, cpu, &(struct timed){in->set, r, PAIRED_CPU}, err);
+    if (!in->set->elsewhere) s = add_cpu(c, to, &(struct timed){in->set, r, PAIRED_CPU}, busy.cpu_bound, err);
     if (s == TARE_OK) s = add_throughput(c, to, in, wall, err);
-    if (s == TARE_OK) s = add_memory(c, to, in, r, err);
+    if (s == TARE_OK && !in->set->elsewhere) s = add_memory(c, to, in, r, err);
     if (s < 0) return s;
     choose_witness(c, to, wall, &busy);
     add_warnings(c, to, in, r);
+    if (in->set->elsewhere) explain_elsewhere(c, to);
     return note_medians(c, to, wall, err);
 }
 

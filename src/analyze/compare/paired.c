@@ -399,7 +399,8 @@ struct paired_contention paired_contention(const struct pair_set *set)
         }
     }
     if (wall > 0) c.cpu_share = cpu / wall;
-    c.cpu_bound = needs_cpu_alone(set, PAIR_A) && needs_cpu_alone(set, PAIR_B);
+    if (set->elsewhere) c.cpu_share = NAN;
+    c.cpu_bound = !set->elsewhere && needs_cpu_alone(set, PAIR_A) && needs_cpu_alone(set, PAIR_B);
     c.interrupted = set->n ? hit / (double)(2 * set->n) : 0;
     /* A command that waits for a disk also has little CPU time: alone, that is no sign of others. */
     bool squeezed = c.cpu_share < FULL_CPU && c.interrupted > SOME_SHARE;

@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "core/str.h"
 #include "core/unit.h"
+#include "load/address.h"
 #include "report/compare/comparison_report.h"
 
 static const struct opt_choice format_words[] = {{"text", 0, "for people"},
@@ -22,12 +23,17 @@ static const struct opt_choice format_words[] = {{"text", 0, "for people"},
                                                  {"github", 4, "annotations of a GitHub workflow"},
                                                  {NULL, 0, NULL}};
 
-enum { SAVED = KIND_SAVED, IN_TURN = KIND_MODEL | KIND_COMMAND, KEPT = KIND_SAVED | KIND_TRACES };
+enum {
+    SAVED = KIND_SAVED,
+    IN_TURN = KIND_MODEL | KIND_COMMAND | KIND_SERVICE,
+    KEPT = KIND_SAVED | KIND_TRACES
+};
 static const struct opt_kind kinds[] = {
     {KIND_SAVED, "saved runs", "saved runs are compared as they are"},
     {KIND_TRACES, "traces under --gpu, --memory or --stacks", "these are traces"},
     {KIND_MODEL, "models under --ab", "these are models, measured in turn"},
     {KIND_COMMAND, "commands under --ab", "these are commands, measured in turn"},
+    {KIND_SERVICE, "services under --ab", "these are services, measured in turn"},
     {0, NULL, NULL}};
 
 static const struct opt_usage usage = {
@@ -39,6 +45,7 @@ static const struct opt_usage usage = {
                 "tare compare --memory [options] <base.tare> <new.tare>\n"
                 "tare compare --stacks [options] <base.tare> <new.tare>\n"
                 "tare compare --ab [options] <base> <new>\n"
+                "tare compare --ab [options] http://<base> http://<new>\n"
                 "tare compare --ab [options] <model.onnx> --a '<options>' --b '<options>'\n"
                 "tare compare --ab-rev <base..new> [--build <line>] [options] -- <command> [args]",
     .about = "Is the new one slower? Saved runs are judged by how much runs of this machine differ anyway: "
@@ -46,9 +53,10 @@ static const struct opt_usage usage = {
              "folder of them, or @name (a baseline or an id in the history); a comparison that was kept is shown "
              "again. With --ab both sides are measured in turn, in pairs whose order a coin decides, so that a "
              "drift of the machine hits both alike. Measuring stops when the interval of the ratio is narrow "
-             "enough or the budget is spent, never because a verdict looks decided. A side is an .onnx file or a "
-             "command as one quoted word. Models are loaded afresh many times, laid out differently each time. With "
-             "--gpu two traces are compared by their steps: which kernels take longer, how busy the GPU was, and why "
+             "enough or the budget is spent, never because a verdict looks decided. A side is an .onnx file, the "
+             "address of a service or a command as one quoted word. Models are loaded afresh many times, laid out "
+             "differently each time. With --gpu two traces are compared by their steps: which kernels take longer, how "
+             "busy the GPU was, and why "
              "it was not; several a side by how much runs differ. With --memory by who held memory: which sites hold "
              "or allocate more, which have begun to grow. With --stacks by where the time of sampled threads went: "
              "which functions gained or lost share.",
@@ -56,6 +64,7 @@ static const struct opt_usage usage = {
             "tare compare @main new.json --fail-on 'latency.p95>5%' --format md\n"
             "tare compare --ab old.onnx new.onnx --batch 16\n"
             "tare compare --ab './old --n 5' './new --n 5' --budget 60s\n"
+            "tare compare --ab http://old:8000/predict http://new:8001/predict --body body.json\n"
             "tare compare --ab model.onnx --a '--threads 1' --b '--threads 2'\n"
             "tare compare --ab model.onnx --ort libonnxruntime.so.1.20.1 --ort libonnxruntime.so.1.30.0\n"
             "tare compare --gpu base.tare new.tare --fail-on 'step.time>3%'\n"
@@ -152,6 +161,7 @@ static unsigned kind_of(const struct compare_args *a)
 {
     if (a->gpu || a->memory || a->stacks) return KIND_TRACES;
     if (!a->ab && !a->revisions) return KIND_SAVED;
+    if (a->ab && a->n && load_is_url(a->args[0])) return KIND_SERVICE;
     return a->ab && a->n && compare_is_model(a->args[0]) ? KIND_MODEL : KIND_COMMAND;
 }
 
@@ -165,7 +175,7 @@ static int read_args(struct cli *cli, struct compare_args *a, int argc, char **a
             {NULL, 0, NULL}};
     const struct opt rows[] = {
         OPT_GROUP("What is compared"),
-        OPT_FLAG(0, "ab", &a->ab, "measure two models or two commands in turn", .not_with = "ab-rev"),
+        OPT_FLAG(0, "ab", &a->ab, "measure two models, two commands or two services in turn", .not_with = "ab-rev"),
         OPT_FLAG(0, "gpu", &a->gpu, "compare what GPUs did in two traces of tare run --gpu or tare import",
                  .not_with = "ab ab-rev"),
         OPT_FLAG(0, "memory", &a->memory, "compare who held memory in two traces of tare run --memory",
@@ -198,6 +208,9 @@ static int read_args(struct cli *cli, struct compare_args *a, int argc, char **a
         OPT_RUNTIME(&a->common, ""),
         OPT_GROUP("Commands"),
         OPT_COMMANDS(&a->call, NULL),
+        OPT_GROUP("Services"),
+        OPT_UINT_IN(0, "concurrency", &a->concurrency, 1, 1000, "requests under way at once", .only_for = KIND_SERVICE),
+        OPT_ASKING(&a->asking),
         OPT_GROUP("Measuring and judging"),
         OPT_TIME_IN(0, "budget", &a->budget, 1000000, INT64_MAX / 4, "time for each case, launching included"),
         OPT_UINT_IN(0, "max-pairs", &a->max_pairs, 0, AB_PAIRS_MAX, "measure at most so many pairs",
@@ -324,6 +337,7 @@ int cmd_compare(struct cli *cli, int argc, char **argv)
                              .budget = {60000000000},
                              .min_effect = -1,
                              .history = HISTORY_ARGS_INIT,
+                             .concurrency = 1,
                              .samples = true};
     int rc = read_args(cli, &a, argc, argv);
     if (rc)
@@ -342,5 +356,6 @@ int cmd_compare(struct cli *cli, int argc, char **argv)
     }
     opt_list_release(&a.fail_on);
     model_args_release(&a.common);
+    asking_args_release(&a.asking);
     return rc;
 }

@@ -96,17 +96,25 @@ struct comparing {
 
 /* ---- one case ---- */
 
+static const char *unit_of(const struct compare_side *s)
+{
+    if (s->url) return "requests";
+    return s->path ? "samples" : "runs";
+}
+
 static tare_status record(struct comparing *k, const char *name, const struct pair_set *set,
                           const struct ab_outcome *out, size_t i)
 {
-    bool model = k->sides->side[PAIR_A].path != NULL;
-    int64_t batch = model ? k->sides->side[PAIR_A].cases.cases.items[i].params.batch : 1;
+    const struct compare_side *a = &k->sides->side[PAIR_A];
+    bool model = a->path != NULL;
+    int64_t batch = model ? a->cases.cases.items[i].params.batch : 1;
+    if (a->url) batch = (int64_t)k->a->concurrency;
     struct compare_pairs in = {.name = name,
                                .set = set,
                                .stopped = ab_trial_stop_word(out->stopped),
                                .spent_s = (double)out->spent_ns / 1e9,
                                .units = batch > 0 ? (double)batch : 1,
-                               .unit = model ? "samples" : "runs",
+                               .unit = unit_of(a),
                                .few_launches = out->few_launches,
                                .failure = out->failure,
                                .keep_samples = k->a->samples};
@@ -132,9 +140,15 @@ static tare_status measure_lanes(struct comparing *k, const char *name, struct a
     return s;
 }
 
+static const char *case_of_requests(struct comparing *k)
+{
+    return arena_printf(&k->sides->arena, "concurrency=%llu", (unsigned long long)k->a->concurrency);
+}
+
 static const char *case_name(struct comparing *k, size_t i)
 {
     const struct compare_side *a = &k->sides->side[PAIR_A], *b = &k->sides->side[PAIR_B];
+    if (a->url) return k->a->concurrency > 1 ? case_of_requests(k) : "requests";
     if (!a->path) return "command";
     const char *x = a->cases.cases.items[i].name, *y = b->cases.cases.items[i].name;
     return strcmp(x, y) == 0 ? x : arena_printf(&k->sides->arena, "%s -> %s", x, y);
@@ -194,6 +208,20 @@ static void add_list(struct buf *b, const char *name, const struct opt_list *lis
     for (size_t i = 0; i < list->n; i++) add_option(b, name, list->items[i]);
 }
 
+/* Headers and queries are left out: they may hold secrets. */
+static void tell_asking(struct buf *b, const struct compare_args *a)
+{
+    const struct asking_args *q = &a->asking;
+    add_option(b, "body", q->body);
+    add_option(b, "template", q->template);
+    add_option(b, "method", q->method);
+    add_option(b, "expect-body", q->text);
+    add_list(b, "expect-json", &q->json);
+    if (q->status) buf_printf(b, " --expect-status %llu", (unsigned long long)q->status);
+    if (a->concurrency > 1) buf_printf(b, " --concurrency %llu", (unsigned long long)a->concurrency);
+    if (q->fresh) buf_add_str(b, " --fresh");
+}
+
 /* The command line that measures this again, coin and layouts included. */
 static void tell_again(struct comparing *k)
 {
@@ -203,8 +231,10 @@ static void tell_again(struct comparing *k)
     add_option(&b, "ab-rev", a->revisions);
     add_option(&b, "build", a->build);
     for (int i = 0; a->ab && i < a->n; i++) {
+        const struct compare_side *side = &k->sides->side[i % PAIR_SIDES];
         buf_add_char(&b, ' ');
-        words_quote(&b, a->args[i]);
+        words_quote(&b, side->url ? side->name : a->args[i]);
+        if (side->url && strcmp(side->url, side->name) != 0) buf_add_str(&b, "?..");
     }
     add_option(&b, "a", a->options[PAIR_A]);
     add_option(&b, "b", a->options[PAIR_B]);
@@ -224,6 +254,7 @@ static void tell_again(struct comparing *k)
     buf_printf(&b, "%s%s", a->call.shell ? " --shell" : "",
                a->call.ignore_failure ? " --ignore-failure" : "");
     if (a->call.timeout.ns) buf_printf(&b, " --timeout %.9gs", (double)a->call.timeout.ns / 1e9);
+    tell_asking(&b, a);
     if (a->max_pairs) buf_printf(&b, " --max-pairs %llu", (unsigned long long)a->max_pairs);
     buf_printf(&b, " --budget %.9gs --min-effect %.6g --seed %llu", (double)a->budget.ns / 1e9,
                k->rule.min_effect, (unsigned long long)k->seed);

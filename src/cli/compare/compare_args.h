@@ -9,6 +9,7 @@
 #include "analyze/compare/paired.h"
 #include "analyze/judge/judge.h"
 #include "bench/ab.h"
+#include "cli/asking.h"
 #include "cli/case_grid.h"
 #include "cli/cli.h"
 #include "cli/output.h"
@@ -29,6 +30,8 @@ struct compare_args {
     struct model_args common;
     const char *options[PAIR_SIDES]; /* --a, --b */
     struct command_args call;
+    struct asking_args asking; /* of services */
+    uint64_t concurrency;
     /* the sides of saved runs: files, folders, names in the history */
     struct opt_list base, new_;
     bool positional;             /* base and new_ point into args */
@@ -54,8 +57,10 @@ struct compare_args {
 /* ---- sides ---- */
 
 struct compare_side {
-    const char *name;      /* as the user wrote it */
-    char **command;        /* NULL: a model */
+    const char *name; /* as the user wrote it */
+    const char *url;  /* of a service */
+    struct asking asking;
+    char **command;        /* NULL: a model, or a service */
     const char *line;      /* of the command, for --shell */
     const char *path;      /* of the model */
     const char *dir;       /* where the command runs; NULL: here */
@@ -65,7 +70,7 @@ struct compare_side {
     const char *runtime, *runtime_version; /* of a model; NULL: none was found */
     char **env;                            /* of the command; its last entry is the padding */
     char *pad;
-    struct subject *subject; /* the command */
+    struct subject *subject; /* the command, the service */
 };
 
 struct compare_sides {

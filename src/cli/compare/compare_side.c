@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * compare_side.c - the two sides of an interleaved comparison: from the words of the command line to lanes. A model
- * becomes a worker process, a command a subject of this process whose environment can be padded. */
+ * becomes a worker process, a command a subject of this process whose environment can be padded, a service one that is
+ * asked from here. */
 #include <string.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include "cli/compare/shell_words.h"
 #include "core/mem.h"
 #include "core/str.h"
+#include "load/address.h"
 
 #define PAD_NAME "TARE_AB_PAD="
 
@@ -139,6 +141,8 @@ static int read_command(struct cli *cli, const struct compare_args *a, struct co
                         struct compare_side *s, const char *text)
 {
     size_t n = 0;
+    if (strstr(text, "://") && !strpbrk(text, " \t"))
+        return cli_usage_error(cli, "%s: only http:// and https:// addresses are known", text);
     s->line = text;
     tare_status made = TARE_OK;
     if (!a->call.shell) made = words_split(&out->arena, text, &s->command, &n, &cli->error);
@@ -150,12 +154,30 @@ static int read_command(struct cli *cli, const struct compare_args *a, struct co
 
 /* ---- both ---- */
 
+/* ---- services ---- */
+
+static int read_service(struct cli *cli, const struct compare_args *a, struct compare_side *s,
+                        struct arena *arena)
+{
+    const char *url = s->name;
+    const struct asking_to to = {url, a->common.inputs, a->seed};
+    s->url = url;
+    s->name = arena_printf(arena, "%.*s", (int)strcspn(url, "?#"), url); /* a query may hold secrets */
+    int rc = asking_read(cli, &a->asking, &to, &s->asking);
+    if (rc) return rc;
+    if (!s->name) return error_nomem(&cli->error, "a name"), cli_fail(cli);
+    struct load_options o = asking_options(&s->asking, &a->asking, url);
+    o.timeout_ns = (uint64_t)a->call.timeout.ns;
+    return subject_open_http(&s->subject, &o, &cli->error) < 0 ? cli_fail(cli) : 0;
+}
+
 static int read_one(struct cli *cli, const struct compare_args *a, struct compare_sides *out, int which)
 {
     struct compare_side *s = &out->side[which];
     const char *arg = a->args[a->n > 1 ? which : 0];
     s->own = own_settings(&a->common);
     s->name = arg;
+    if (load_is_url(arg)) return read_service(cli, a, s, &out->arena);
     if (!compare_is_model(arg)) return read_command(cli, a, out, s, arg);
     s->path = arg;
     int rc = check_model(cli, s);
@@ -165,12 +187,18 @@ static int read_one(struct cli *cli, const struct compare_args *a, struct compar
     return rc;
 }
 
+static const char *kind_of(const struct compare_side *s)
+{
+    if (s->url) return "service";
+    return s->path ? "model" : "command";
+}
+
 static int check_both(struct cli *cli, const struct compare_args *a, const struct compare_sides *out)
 {
     const struct compare_side *x = &out->side[PAIR_A], *y = &out->side[PAIR_B];
-    if (!x->path != !y->path)
+    if (strcmp(kind_of(x), kind_of(y)) != 0)
         return cli_usage_error(cli, "'%s' is a %s and '%s' a %s: compare two of one kind", x->name,
-                               x->path ? "model" : "command", y->name, y->path ? "model" : "command");
+                               kind_of(x), y->name, kind_of(y));
     if (x->path && x->cases.cases.n != y->cases.cases.n)
         return cli_usage_error(cli, "base has %zu cases and new %zu: they are compared one by one",
                                x->cases.cases.n, y->cases.cases.n);
@@ -210,7 +238,8 @@ int compare_sides_read(struct cli *cli, const struct compare_args *a, struct com
             cli, "%d things named: --ab takes a base and a new one, each as one (quoted) word", a->n);
     if (a->common.runtimes.n > 2) return cli_usage_error(cli, "--ort: at most two, one for each side");
     if (a->n == 1 && !compare_is_model(a->args[0]))
-        return cli_usage_error(cli, "'%s': and the other command?", a->args[0]);
+        return cli_usage_error(cli, "'%s': and the other %s?", a->args[0],
+                               load_is_url(a->args[0]) ? "service" : "command");
     int rc = 0;
     for (int i = 0; !rc && i < PAIR_SIDES; i++) rc = read_one(cli, a, out, i);
     return rc ? rc : check_both(cli, a, out);
@@ -246,6 +275,7 @@ void compare_sides_release(struct compare_sides *s)
         grid_release(&s->side[i].grid);
         grid_cases_release(&s->side[i].cases);
         subject_close(s->side[i].subject);
+        asking_release(&s->side[i].asking);
     }
     arena_release(&s->arena);
 }
@@ -281,10 +311,14 @@ static tare_status model_lane(struct compare_sides *sides, int which, size_t i, 
 tare_status compare_side_lane(struct compare_sides *sides, int which, size_t i, struct ab_lane **out,
                               tare_error *err)
 {
+    const struct compare_args *a = sides->args;
     struct compare_side *s = &sides->side[which];
     if (s->path) return model_lane(sides, which, i, out, err);
     struct ab_subject_options o = {
-        .name = s->name, .subject = s->subject, .params = {.workers = 1}, .pad = s->pad};
+        .name = s->name,
+        .subject = s->subject,
+        .params = {.workers = 1, .concurrency = (unsigned)(s->url ? a->concurrency : 0)},
+        .pad = s->pad};
     return ab_lane_subject(out, &o, err);
 }
 
@@ -293,6 +327,7 @@ void compare_side_describe(const struct compare_side *s, struct comparison *c, s
     struct arena *a = &c->arena;
     to->name = arena_str(a, s->name);
     to->type = s->path ? "onnx" : "command";
+    if (s->url) to->type = "http";
     to->path = arena_str(a, s->path);
     if (s->path && s->runtime)
         to->runtime = (struct run_runtime){true, "onnxruntime", arena_str(a, s->runtime_version)};

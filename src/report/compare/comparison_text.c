@@ -93,19 +93,21 @@ static const struct table_fill columns[] = {
 };
 
 /* Where the spread comes from: launches can hide a change that pairs alone would show. */
-static void add_spread(struct buf *b, const struct comparison_case *c)
+static void add_spread(struct buf *b, const struct comparison_case *c, const char *launch)
 {
     for (size_t i = 0; i < c->metrics.n; i++) {
         const struct comparison_metric *m = c->metrics.at[i];
         if (!m->sd_sample.known || strcmp(m->metric, "latency.p50") != 0) continue;
         buf_printf(b, ", a pair varies by %s", show_percent(m->sd_sample.v).s);
-        if (m->sd_launch.known) buf_printf(b, ", a launch by %s more", show_percent(m->sd_launch.v).s);
+        if (m->sd_launch.known) buf_printf(b, ", a %s by %s more", launch, show_percent(m->sd_launch.v).s);
     }
 }
 
-/* The verdict and the metrics of one case; below them how much was measured, and how it scattered. */
-static void write_case(struct stream *s, const struct comparison_case *c)
+/* The verdict and the metrics of one case; below them how much was measured, and how it scattered. A service is not
+ * launched: its pairs are judged by stretches of some in a row. */
+static void write_case(struct stream *s, const struct comparison_case *c, bool is_service)
 {
+    const char *const words[2] = {is_service ? "stretch" : "launch", is_service ? "stretches" : "launches"};
     struct table t;
     struct buf note = BUF_INIT;
     table_of(&t, columns, sizeof columns / sizeof *columns);
@@ -118,11 +120,11 @@ static void write_case(struct stream *s, const struct comparison_case *c)
     if (!c->pairs.known || !c->launches.known) return;
     fmt_counted(&note, c->pairs.v, "pair", "pairs");
     buf_add_str(&note, " in ");
-    fmt_counted(&note, c->launches.v, "launch", "launches");
+    fmt_counted(&note, c->launches.v, words[0], words[1]);
     if (c->repeats.known && c->repeats.v > 1)
         buf_printf(&note, " of %llu runs each", (unsigned long long)c->repeats.v);
     if (c->spent_s.known) buf_printf(&note, ", %s", show_time(c->spent_s.v * 1e9).s);
-    add_spread(&note, c);
+    add_spread(&note, c, words[0]);
     text_note(s, &note);
 }
 
@@ -151,7 +153,7 @@ tare_status report_comparison_text(struct stream *s, const struct comparison *c)
     write_differences(s, c);
     for (size_t i = 0; i < c->cases.n && s->status == TARE_OK; i++) {
         const struct comparison_case *of = c->cases.at[i];
-        write_case(s, of);
+        write_case(s, of, c->base.type && strcmp(c->base.type, "http") == 0);
         for (size_t k = 0; k < of->notes.n; k++) line(s, of->notes.at[k]->severity, of->notes.at[k]->text);
         stream_poll(s);
     }
