@@ -143,6 +143,15 @@ static tare_status put_growth(struct bench *b, struct run_case *c, const struct 
     return TARE_OK;
 }
 
+/* Slices count samples, and only the subject knows how many runs it put into one. */
+static void put_growth_of_a_run(struct run_case *c)
+{
+    struct run_estimate *g = &c->memory.growth;
+    if (!g->known || !c->calls_per_sample.known || c->calls_per_sample.v < 2) return;
+    double runs = (double)c->calls_per_sample.v;
+    *g = run_estimate(g->value / runs, g->lo.v / runs, g->hi.v / runs);
+}
+
 /* Of a subject that runs in a process of its own. */
 static void put_child_memory(struct bench *b, struct run_case *c, const struct case_work *w)
 {
@@ -341,6 +350,7 @@ tare_status record_case(struct bench *b, struct case_work *w, tare_error *err)
     tare_error inner = TARE_ERROR_INIT;
     if (ops->report && (s = ops->report(w->instance, b->run, c, &inner)) < 0)
         return error_set(err, s, "case %s: %s", w->what->name, inner.text);
+    put_growth_of_a_run(c);
     give_reasons(b, c);
     return TARE_OK;
 }

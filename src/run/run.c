@@ -2,6 +2,7 @@
  * run.c - see run.h: making and filling in a document. */
 #include "run/run.h"
 
+#include <math.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -134,6 +135,12 @@ void run_set_histogram(struct run *r, struct run_histogram *to, const struct his
     if (!copy) return;
     if (h->n_counts) memcpy(copy, h->counts, h->n_counts * sizeof *copy);
     *to = (struct run_histogram){true, HIST_SCALE, h->first, h->zeros, copy, h->n_counts};
+}
+
+double run_case_runs(const struct run_case *c)
+{
+    if (!c->samples.known) return NAN;
+    return (double)c->samples.v * (c->calls_per_sample.known ? (double)c->calls_per_sample.v : 1);
 }
 
 const char *run_cost_bound(const struct run_cost *c)

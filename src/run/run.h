@@ -73,6 +73,9 @@ void run_explain_host(struct run *r, enum run_producer by);
 /* In a run's config: dimensions of the inputs that nobody gave a value, and what they were taken as. */
 #define RUN_DIMS_BY_DEFAULT "dims_by_default"
 
+/* Runs of the subject in all samples: several in each where they were too short to be timed alone. NAN: unknown. */
+double run_case_runs(const struct run_case *c);
+
 /* What stands before a total that is a bound: ">= ", "<= ", "~ " (some nodes count nothing, some too much), or "". */
 const char *run_cost_bound(const struct run_cost *c);
 

@@ -5,6 +5,7 @@ alone. Times are compared as ratios with wide margins only."""
 import asyncio
 import functools
 import gc
+import itertools
 import json
 import os
 import signal
@@ -77,6 +78,20 @@ class Cases(unittest.TestCase):
         self.assertLess(run.cases[0].p50_ms, 0.001)
         slow = tare.bench(time.sleep, 0.001, **QUICK)
         self.assertEqual(slow.to_dict()["cases"][0]["calls_per_sample"], 1)
+
+    def test_growth_is_of_one_call_though_many_are_timed_together(self):
+        """Each 16th call keeps 300 bytes, with its object 336 and a place in a list."""
+        kept, calls = [], itertools.count(1)
+
+        def keeps():
+            if next(calls) % 16 == 0:
+                kept.append(bytes(300))
+
+        case = tare.bench(keeps, budget=1, precision=1e-6).to_dict()["cases"][0]
+        growth, runs = case["memory"]["growth"], case["samples"] * case["calls_per_sample"]
+        self.assertGreater(case["calls_per_sample"], 8)
+        self.assertTrue(15 < growth["value"] < 35, case["memory"])
+        self.assertLess(growth["value"] * runs, 1.5 * case["memory"]["delta"])
 
     def test_units_of_a_whole_list_are_counted_when_named(self):
         self.assertEqual(tare.bench(words, ["a"] * 5, unit="texts", **QUICK).cases[0]["units_per_run"], 5)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * test_callback.c - functions of this process as a subject: how often they are called, how long they take, what the
  * document says, and what happens when they fail. Compares times with each other, with wide margins. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "analyze/judge/measure.h"
 #include "bench/bench.h"
 #include "core/clock.h"
 #include "core/mem.h"
@@ -135,6 +137,11 @@ static void short_calls_several_at_a_time(void **state)
     assert_true(c.calls > 2 * m->samples.v);
     assert_true(m->latency_ns.p50.value < 1000);
     assert_true(m->self.ns_per_run.v < 1000);
+    double runs = run_case_runs(m);
+    struct run_estimate cpu;
+    assert_true(runs == (double)(m->samples.v * m->calls_per_sample.v) && runs <= (double)c.calls);
+    assert_true(measure_named(m, "cpu.time", &cpu));
+    assert_true(fabs(cpu.value * runs - (double)(m->cpu.user_ns.v + m->cpu.system_ns.v)) < 1);
     run_release(&run);
 }
 

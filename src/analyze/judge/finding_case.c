@@ -18,15 +18,15 @@ void find_leak(struct judging *j, const struct run_case *c)
 {
     const struct run_estimate *g = &c->memory.growth;
     if (!g->known || !g->lo.known || !(g->lo.v > 0) || !c->samples.known) return;
-    double total = g->value * (double)c->samples.v;
+    double runs = run_case_runs(c), total = g->value * runs;
     double matters = fmax(MIB, c->memory.rss_mean.known ? 0.005 * (double)c->memory.rss_mean.v : 0);
     if (total < matters) return;
     struct run_finding *f =
         finding_start(j, c, "memory grows by %s per run (%s to %s): %s over %s", show_bytes(g->value).s,
                       show_bytes(g->lo.v).s, show_bytes(g->hi.known ? g->hi.v : NAN).s, show_bytes(total).s,
-                      show_count((double)c->samples.v, "run").s);
+                      show_count(runs, "run").s);
     finding_estimate(j, f, "bytes_per_run", *g);
-    finding_number(j, f, "runs", (double)c->samples.v);
+    finding_number(j, f, "runs", runs);
 }
 
 static double memory_share(const struct run *run, const struct run_case *c)

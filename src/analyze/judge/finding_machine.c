@@ -51,7 +51,7 @@ static double switches_per_run(const struct run *run, const struct run_case *c)
     double switches = (double)c->cpu.involuntary_switches.v;
     if (switches * 1e9 < SWITCHES_PER_S * measured_ns(c))
         return NAN; /* what an idle machine does to a long run */
-    return switches / (double)c->samples.v;
+    return switches / run_case_runs(c);
 }
 
 static double self_share(const struct run *run, const struct run_case *c)

@@ -47,10 +47,10 @@ static bool derive_per_unit(const struct run_case *c, struct run_estimate *out)
 
 static bool derive_cpu_time(const struct run_case *c, struct run_estimate *out)
 {
-    bool known = c->cpu.user_ns.known && c->cpu.system_ns.known && c->samples.known && c->samples.v > 0;
-    if (!known) return false;
+    double runs = run_case_runs(c);
+    if (!c->cpu.user_ns.known || !c->cpu.system_ns.known || !(runs > 0)) return false;
     double sum = (double)(c->cpu.user_ns.v + c->cpu.system_ns.v);
-    *out = (struct run_estimate){.known = true, .value = sum / (double)c->samples.v};
+    *out = (struct run_estimate){.known = true, .value = sum / runs};
     return true;
 }
 

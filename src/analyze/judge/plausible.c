@@ -52,7 +52,7 @@ bool plausible_is_brief(const struct run_case *c)
 {
     struct run_estimate mean = {0};
     return c->samples.known && measure_named(c, "latency.mean", &mean) &&
-           mean.value * (double)c->samples.v < BRIEF_NS;
+           mean.value * run_case_runs(c) < BRIEF_NS;
 }
 
 double plausible_sd(const struct measure *m, bool busy, bool brief)

@@ -109,9 +109,10 @@ static void add_time(struct buf *b, const char *name, double ns)
 /* Processor time of a run: what of it the program spent itself, and what the kernel did for it. */
 static void add_processor(struct buf *b, const struct run_case *c)
 {
-    if (!c->samples.known || !c->samples.v || !c->cpu.user_ns.known || !c->cpu.system_ns.known) return;
-    add_time(b, "; user ", (double)c->cpu.user_ns.v / (double)c->samples.v);
-    add_time(b, ", system ", (double)c->cpu.system_ns.v / (double)c->samples.v);
+    double runs = run_case_runs(c);
+    if (!(runs > 0) || !c->cpu.user_ns.known || !c->cpu.system_ns.known) return;
+    add_time(b, "; user ", (double)c->cpu.user_ns.v / runs);
+    add_time(b, ", system ", (double)c->cpu.system_ns.v / runs);
     buf_add_str(b, " each");
 }
 
@@ -128,7 +129,10 @@ static void add_only_case(struct lines *l, const struct run_case *c, bool comman
         add_time(&b, ", fastest ", (double)c->latency_ns.min.v);
         add_time(&b, ", slowest ", (double)c->latency_ns.max.v);
     }
-    if (c->samples.known) buf_printf(&b, ", %llu runs", (unsigned long long)c->samples.v);
+    bool together = c->calls_per_sample.known && c->calls_per_sample.v > 1;
+    if (c->samples.known)
+        buf_printf(&b, ", %llu %s", (unsigned long long)c->samples.v, together ? "samples of " : "runs");
+    if (c->samples.known && together) buf_printf(&b, "%llu runs", (unsigned long long)c->calls_per_sample.v);
     if (command) add_processor(&b, c);
     add_line(l, &b);
 }
