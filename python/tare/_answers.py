@@ -547,7 +547,21 @@ def layers_text(layers: Any) -> str:
         )
     lines.append(f"one run takes {_ms(layers.total_ms)}; profiling costs {layers.self_ns:.0f} ns a layer call, taken out")
     lines.append(f"shares are of the profiled runs in between: {_ms(layers.profiled_ms)}, {_ms(layers.outside_ms)} of them in no row above")
-    return "\n".join([*lines, layers.note] if layers.note else lines)
+    note = layers.note or _layers_doubt(layers)
+    return "\n".join([*lines, note] if note else lines)
+
+
+_COVERED_FAR = 0.15  # as in tare bench --layers: a quiet machine does not part profiled and plain runs so far
+
+
+def _layers_doubt(layers: Any) -> str:
+    """Why shares are no more than a hint; "" where they are more. The fair comparison is with plain runs in between."""
+    if not known(layers.total_ms) or not layers.total_ms:
+        return ""
+    taken_ms = sum(row["calls"] for row in layers.values()) * layers.self_ns / 1e6
+    if abs(layers.profiled_ms / layers.total_ms - 1) > _COVERED_FAR:
+        return f"layers add up to {layers.profiled_ms / layers.total_ms:.0%} of a plain run: other work disturbed it, take shares as a hint"
+    return "most of the time was profiling and is taken out: take shares as a hint" if taken_ms > layers.total_ms else ""
 
 
 def _layer_time(row: dict[str, Any]) -> str:
@@ -637,7 +651,7 @@ def _memory_rows(memory: dict[str, Any]) -> str:
         return "\n".join([*lines, f"Leak test: unknown ({growth['why']})"])
     low, high = growth["interval"]
     grown = f"memory grew by {in_column(growth['rise_mb'], 'MB')} after the first third and was not flat at the end"
-    verdict = {"growing": grown, "steady": "memory is steady", "inconclusive": "inconclusive, try more iterations"}[growth["verdict"]]
+    verdict = {"growing": grown, "steady": "memory is steady", "inconclusive": f"inconclusive, {growth.get('why') or 'try more iterations'}"}[growth["verdict"]]
     slope = f"{in_column(growth['mb_per_iteration'], 'MB')} an iteration ({in_column(low)} to {in_column(high)})"
     return "\n".join([*lines, f"Leak test over {memory['samples']} calls: {verdict}; {slope}"])
 

@@ -169,6 +169,13 @@ def _growth_of_iterations(tested: Any) -> dict[str, Any]:
     }
 
 
+def not_steady_beside(growth: dict[str, Any], findings: list[dict[str, Any]]) -> None:
+    """The runs that were measured before are many more than the calls of the test, and what they have kept is memory beside which little
+    shows: where memory grew with them, the test alone does not make it steady."""
+    if growth["verdict"] == "steady" and any(found["id"] == "memory.leak" for found in findings):
+        growth.update(verdict="inconclusive", leak=None, why="memory grew with the runs measured before, see the bottlenecks")
+
+
 def leak_finding(growth: dict[str, Any]) -> list[dict[str, Any]]:
     if growth["leak"] is not True:
         return []

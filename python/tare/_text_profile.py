@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterable
 
 from tare import _answers, _command, _gpu, _inputs
 from tare._bench import bench
-from tare._memory import leak_finding, mb, memory_course, resident, resident_over
+from tare._memory import leak_finding, mb, memory_course, not_steady_beside, resident, resident_over
 from tare._run import Case, Run
 from tare._tare import in_sentence
 from tare._text_accuracy import MOST_COMPARED, Answers, agreement, collect, compare, nearest
@@ -361,8 +361,9 @@ class TextProfiler:
         document = self._head(run, {f"num_{self.unit}": len(items), "batch_size": batch, "iterations": iterations})
         document["batch_profiles"] = [self._row(case, None) for case in run.cases]
         document["memory"] = {"before_mb": mb(loaded), **memory_course(seen, iterations)}
-        leak = leak_finding(document["memory"]["growth"])
-        document["bottlenecks"] = bottlenecks_of(run) + leak
+        growth, found = document["memory"]["growth"], bottlenecks_of(run)
+        not_steady_beside(growth, found)
+        document["bottlenecks"] = found + leak_finding(growth)
         document["measurement"] = notes_of(run)
         document["recommendations"] = [f["action"] for f in document["bottlenecks"] if f["action"]]
         return TextProfile(self.kinds["memory"], run, document)

@@ -8,7 +8,7 @@ import unittest
 from array import array
 
 import tare
-from tare import _tare, _memory
+from tare import _answers, _memory, _tare
 
 
 def vectors(texts):
@@ -39,6 +39,18 @@ class Memory(unittest.TestCase):
         self.assertAlmostEqual(kept["mb_per_iteration"], 80_000 / 2**20, delta=0.004)
         little = course_of(lambda call: 900 + call * 1000 / 2**20)  # too little yet: not a leak, not steady either
         self.assertEqual((little["verdict"], little["leak"]), ("inconclusive", None))
+
+    def test_is_not_steady_beside_a_leak_of_the_runs_before(self):
+        """A model that had kept 4.7 GiB of 10 KB a call: what 200 calls more kept went into free places, and was told steady beside the finding."""
+        for findings, verdict, leak in (([], "steady", False), ([{"id": "memory.leak"}], "inconclusive", None)):
+            growth = course_of(lambda call: 4800)
+            _memory.not_steady_beside(growth, findings)
+            self.assertEqual((growth["verdict"], growth["leak"]), (verdict, leak))
+        rows = {"iterations": [], "growth": growth, "samples": 80}
+        self.assertIn("80 calls: inconclusive, memory grew with the runs measured before", _answers._memory_rows(rows))
+        kept = course_of(lambda call: 232 + 0.05 * call)
+        _memory.not_steady_beside(kept, [{"id": "memory.leak"}])
+        self.assertIs(kept["leak"], True)
 
 
 class Text(unittest.TestCase):

@@ -191,6 +191,21 @@ def test_rounding_is_no_time_outside_of_the_rows(tare_package):
     assert str(layers.outside_ms) == "0.0"
 
 
+@pytest.mark.parametrize(("plain_ms", "cost_ns", "said"), [(1.0, 1000, ""), (0.7, 1000, "143% of a plain run: other work disturbed it"),
+                                                            (1.4, 1000, "71% of a plain run: other work disturbed it"),
+                                                            (1.0, 200_000, "most of the time was profiling")])  # fmt: skip
+def test_layers_that_do_not_add_up_are_a_hint(tare_package, plain_ms, cost_ns, said):
+    """As `tare bench --layers` says: profiled runs of 1 ms beside plain ones of more or less, or hooks that took longer than the run."""
+    from tare import _model_layers
+
+    row = {"time_ms": 1.0, "time_most_ms": 1.1, "share": 1.0, "calls": 10, "parameters": 0, "flops": 0, "flops_complete": True, "activation_bytes": 0}
+    layers = _model_layers.LayerProfiles(a=row)
+    layers.profiled_ms, layers.total_ms, layers.self_ns = 1.0, plain_ms, cost_ns
+    assert said in str(layers) and str(layers).count("take shares as a hint") == bool(said)
+    layers.note = "fused paths are left"
+    assert str(layers).count("take shares as a hint") == 0
+
+
 def test_the_time_of_a_layer_is_its_own(tare_package, clock):
     """2 ms in attention's own code, 3 and 4 ms in two products inside it, 1 ms in the model's code."""
     parts = {name: Named(lambda self, x, ms=ms: clock.takes(ms, x)) for name, ms in (("query", 3), ("value", 4))}
