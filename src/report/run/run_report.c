@@ -271,7 +271,7 @@ const char *run_interval_note(const struct run *run)
 {
     return is_beside_others(run)
                ? "+/- is the 95 % interval within this run; beside other work, as here, such intervals held the "
-                 "median of minutes in 56 to 96 % of trials"
+                 "median of minutes in 39 to 96 % of trials"
                : "+/- is the 95 % interval within this run; it does not cover other days or machines";
 }
 
