@@ -204,6 +204,7 @@ static struct stretch named(const struct rank *r, uint32_t name)
 {
     struct collective wanted = {.name = name};
     const struct gpu_sorted in = {r->parts.items, r->parts.n, sizeof *r->parts.items, by_name};
+    if (!in.n) return (struct stretch){NULL, 0};
     size_t from = gpu_find(&in, &wanted, 0), to;
     wanted.name++;
     to = gpu_find(&in, &wanted, from);
