@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "bench/ab.h"
-#include "cli/compare/shell_words.h"
+#include "cli/shell_words.h"
 #include "core/mem.h"
 #include "report/compare/comparison_report.h"
 

@@ -10,6 +10,8 @@
 #include "cli/html_out.h"
 #include "cli/output.h"
 #include "cli/push.h"
+#include "cli/shell_words.h"
+#include "load/address.h"
 #include "report/run/run_report.h"
 #include "watch/watch.h"
 
@@ -24,9 +26,11 @@ static const struct opt_usage usage = {
             "tare run --interval 100ms --probe process,system -o train.json -- ./server\n"
             "tare run --alert 'cpu>80% for 10s' --alert 'memory>80%' --on-alert ./notify.sh -- python train.py\n"
             "tare run --alert 'process.memory.rss>4GB for 1m clear 3GB' --country FR -- ./job\n"
-            "Exit status: the program's own; 128 + n when signal n ended it; 127 when it is not found, 126 when it\n"
-            "cannot be executed; 2 wrong usage, 3 when tare could not watch it. Under --fail, of a program that ended\n"
-            "with 0: 1 when an alert was told, 3 with --strict when one is undecided.",
+            "tare run --bench 'http://localhost:8000/predict --body body.json --rate 50/s' -- ./server\n"
+            "Exit status: the program's own (with --bench: that of tare bench); 128 + n when signal n ended it; 127\n"
+            "when it is not found, 126 when it cannot be executed; 2 wrong usage, 3 when tare could not watch it.\n"
+            "Under --fail, of a program that ended with 0: 1 when an alert was told, 3 with --strict when one is\n"
+            "undecided.",
     .min_args = 1,
     .max_args = OPT_ANY,
     .args = OPT_ARGS_FILES,
@@ -38,6 +42,8 @@ struct run_command { /* what a user asked for */
     struct watch_options watch;
     const char *probe_names; /* as written */
     struct opt_list probes, alerts;
+    const char *bench; /* words of a `tare bench` beside it; NULL: none */
+    struct arena words;
     const char *html, *name; /* name: of the subject; NULL: the command line */
     struct history_args history;
     bool json, quiet, fail, strict;
@@ -110,6 +116,11 @@ static int read_args(struct run_command *a, int argc, char **argv)
                  .needs = "stacks"),
         OPT_DOUBLE(0, "stacks-budget", &o->stacks.budget, 0.01, 100,
                  "percent of one processor that looking may take", .needs = "stacks"),
+        OPT_GROUP("Load"),
+        OPT_STRING(0, "bench", &a->bench, "<words>",
+                 "load on the program, which is a service: an address and options of tare bench, as one quoted word; "
+                 "when it is over, the program is ended",
+                 .not_with = "wait-all"),
         OPT_GROUP("Alerts"),
         OPT_LIST('a', "alert", &a->alerts, "<rule>", "tell when it holds: 'cpu>80% for 10s'"),
         OPT_FLAG(0, "fail", &a->fail, "exit 1 if one of --alert was told and the program itself ended with 0",
@@ -160,6 +171,35 @@ static int check_webhook(struct cli *cli, const char *url)
     if (s == TARE_OK) return 0;
     error_wrap(&cli->error, "--webhook");
     return cli_fail(cli);
+}
+
+/* Where its document goes is where ours does, unless its own words say otherwise. */
+static int read_bench(struct run_command *a)
+{
+    char **words = NULL, **all;
+    size_t n = 0;
+    if (!a->bench) return 0;
+    if (words_split(&a->words, a->bench, &words, &n, &a->cli->error) < 0)
+        return cli_usage_error(a->cli, "--bench '%s': %s", a->bench, a->cli->error.text);
+    if (n == 0 || !load_is_url(words[0]))
+        return cli_usage_error(a->cli,
+                               "--bench '%s': an address stands first, as in 'http://localhost:8000/predict "
+                               "--rate 50/s'",
+                               a->bench);
+    const char *first[3] = {arena_printf(&a->words, "--output-dir=%s", a->history.output_dir)};
+    size_t n_first = 1;
+    if (a->watch.no_save) first[n_first++] = "--no-save";
+    if (a->history.none) first[n_first++] = "--no-history";
+    all = arena_new(&a->words, n + n_first + 1, sizeof *all);
+    if (!all || !first[0]) {
+        error_nomem(&a->cli->error, "--bench");
+        return cli_fail(a->cli);
+    }
+    memcpy(all, first, n_first * sizeof *all);
+    memcpy(all + n_first, words, n * sizeof *all);
+    a->watch.load = all;
+    a->watch.load_quiet = a->quiet;
+    return 0;
 }
 
 /* What can be known to be wrong before anything is started. */
@@ -345,6 +385,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     a.watch.say = say_to_user;
     a.watch.say_ctx = &a;
     int rc = read_args(&a, argc, argv);
+    if (!rc) rc = read_bench(&a);
     if (!rc) rc = check_args(&a);
     if (!rc && run_init(&run, "run", &cli->error) != TARE_OK) rc = cli_fail(cli);
     if (!rc) {
@@ -355,5 +396,6 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     }
     opt_list_release(&a.probes);
     opt_list_release(&a.alerts);
+    arena_release(&a.words);
     return rc;
 }

@@ -27,6 +27,8 @@ struct carrier {
     uint64_t batch; /* of events, in which it was dialled: what they say of it is of its forerunner */
     struct carrier *next, *prev; /* of the list that it is in */
     bool is_busy;                /* a request is on it: */
+    bool is_drawn;               /* `span` was begun */
+    uint64_t span[5];            /* LOAD_SPAN_ROOM */
     size_t request;              /* number of its outcome */
     struct buf own;              /* its bytes, where requests differ */
     const char *text;            /* its bytes */

@@ -140,6 +140,8 @@ static void unload(struct load_engine *e, struct carrier *c)
 {
     list_take(&e->busy, c);
     c->is_busy = false;
+    if (c->is_drawn) e->o.spans->end(c->span);
+    c->is_drawn = false;
     e->n_busy--;
     return_head(e, c);
 }
@@ -225,6 +227,8 @@ static bool begin_sending(struct load_engine *e, struct carrier *c)
     }
     outcome_of(e, c)->sent = instant_now().ns;
     reply_begin(&c->reply, head);
+    if (e->o.spans && !c->is_drawn) e->o.spans->begin(c->span, e->w->warm);
+    c->is_drawn = e->o.spans != NULL;
     c->sent = 0;
     return send_more(e, c);
 }

@@ -12,6 +12,14 @@
 #include "load/reader.h"
 #include "load/source.h"
 
+/* Told when a request is sent and when it is over, in the thread that drives the load: somebody draws them. `room` is
+ * of that request alone. */
+enum { LOAD_SPAN_ROOM = 5 };
+struct load_spans {
+    void (*begin)(uint64_t room[LOAD_SPAN_ROOM], bool warm);
+    void (*end)(uint64_t room[LOAD_SPAN_ROOM]);
+};
+
 struct load_engine; /* connections that live from window to window */
 
 struct load_options {
@@ -27,6 +35,7 @@ struct load_options {
     uint64_t body_max;                        /* bytes of one answer; 0: LOAD_BODY_MAX */
     unsigned connections;                     /* open at once at most; 0: as many as descriptors allow */
     bool fresh;                               /* a connection for each request */
+    const struct load_spans *spans;           /* NULL: nobody */
     const volatile sig_atomic_t *interrupted; /* may be NULL */
 };
 #define LOAD_BODY_MAX (UINT64_C(256) << 20)

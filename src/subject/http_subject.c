@@ -3,10 +3,12 @@
  * window of load that it drives itself (src/load). */
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 
+#include "core/clock.h"
 #include "core/mem.h"
-#include "load/address.h"
 #include "subject/subject.h"
+#include "tare/tare.h"
 
 struct service {
     struct subject subject;
@@ -21,6 +23,29 @@ struct service_case {
     struct service *service;
     struct load_result first; /* of run() */
 };
+
+/* ---- requests in the trace of `tare run --bench`, or wherever TARE_TRACE says: each a scope of its own ---- */
+
+_Static_assert(sizeof(tare_scope) == LOAD_SPAN_ROOM * sizeof(uint64_t), "a span has room for a scope");
+
+/* A free scope, put aside at once: others begin before it ends. */
+static void span_begin(uint64_t room[LOAD_SPAN_ROOM], bool warm)
+{
+    static tare_site sites[2] = {{.name = "request", .file = "tare bench"},
+                                 {.name = "request of the warm-up", .file = "tare bench"}};
+    tare_scope *scope = (tare_scope *)room;
+    tare_open(scope, &sites[warm]);
+    tare_pause(scope);
+}
+
+static void span_end(uint64_t room[LOAD_SPAN_ROOM])
+{
+    tare_scope *scope = (tare_scope *)room;
+    tare_resume(scope, 1);
+    tare_end(scope);
+}
+
+static const struct load_spans spans = {span_begin, span_end};
 
 static struct service *service_of(struct instance *i)
 {
@@ -60,6 +85,25 @@ static tare_status run_one(struct instance *i, unsigned worker, struct subject_c
     cost->wall_ns = o->end - o->sent;
     if (load_is_answered(o)) return TARE_OK;
     return error_set(err, TARE_DENIED, "%s: %s", s->url, c->first.failure);
+}
+
+/* Until it answers as expected. What it says meanwhile is its error when the time is over. */
+tare_status subject_await_http(struct subject *subject, uint64_t patience_ns, tare_error *err)
+{
+    struct service_case c = {.instance = {subject}, .service = (struct service *)subject};
+    const volatile sig_atomic_t *interrupted = c.service->interrupted;
+    uint64_t began = instant_now().ns;
+    tare_status s;
+    for (;;) {
+        struct subject_cost cost = {.known = false};
+        struct timespec nap = {0, 50000000};
+        s = run_one(&c.instance, 0, &cost, err);
+        bool over = instant_now().ns - began >= patience_ns || (interrupted && *interrupted);
+        if (s == TARE_OK || over) break;
+        nanosleep(&nap, NULL);
+    }
+    load_result_release(&c.first);
+    return s;
 }
 
 static tare_status load(struct instance *i, const struct load_window *w, struct load_result *out,
@@ -105,8 +149,11 @@ tare_status subject_open_http(struct subject **out, const struct load_options *o
     struct service *s = mem_new(1, sizeof *s);
     if (!s) return error_nomem(err, "a service");
     s->subject.ops = &service_ops;
+    s->interrupted = o->interrupted;
     s->url = name_of(o->url);
-    tare_status status = s->url ? load_open(&s->engine, o, err) : error_nomem(err, "a service");
+    struct load_options with_spans = *o;
+    with_spans.spans = &spans;
+    tare_status status = s->url ? load_open(&s->engine, &with_spans, err) : error_nomem(err, "a service");
     if (status < 0) {
         close_service(&s->subject);
         return status;

@@ -182,6 +182,8 @@ struct py_options {
 tare_status subject_open_py(struct subject **out, const struct py_options *o, tare_error *err);
 
 tare_status subject_open_http(struct subject **out, const struct load_options *o, tare_error *err);
+/* Ask it again and again, until it answers as expected or the time is over; then its error is the last one. */
+tare_status subject_await_http(struct subject *s, uint64_t patience_ns, tare_error *err);
 
 /* Nothing but work, so many steps a run of some nanoseconds each: dependent steps over a small table in memory. For
  * testing a machine with a thing that is known to be the same on both sides. */

@@ -118,6 +118,20 @@ static void end_stacks(struct watcher *w)
         watch_say(w->options, WATCH_WARNING, "--stacks: no frame of Python was seen: %s", t.no_python.text);
 }
 
+/* ---- load beside it ---- */
+
+static void start_load(struct watcher *w)
+{
+    tare_error why = TARE_ERROR_INIT;
+    w->load.words = w->options->load;
+    w->load.quiet = w->options->load_quiet;
+    if (!w->load.words) return;
+    if (load_side_start(&w->load, w->child.pid, w->writer ? w->places.named : NULL, &why) == TARE_OK)
+        probe_process_ignore(&w->probes, w->load.pid);
+    else
+        watch_say(w->options, WATCH_WARNING, "no load: %s", why.text);
+}
+
 /* Everything that takes time and memory is opened while the forked program still waits. */
 static tare_status start_program(struct watcher *w, int *exit_code, tare_error *err)
 {
@@ -135,6 +149,7 @@ static tare_status start_program(struct watcher *w, int *exit_code, tare_error *
     if (s == TARE_OK) {
         start_sender(w);
         start_stacks(w);
+        start_load(w);
     } else {
         drop_trace(w);
     }
@@ -197,7 +212,7 @@ tare_status watch_program(struct watcher *w, struct run *run, int *exit_code, ta
         end_sender(w);
         end_stacks(w);
         conclude(w, run);
-        *exit_code = child_exit_code(&w->child);
+        *exit_code = w->load.ended ? load_side_code(&w->load) : child_exit_code(&w->child);
     }
     child_drop(&w->child);
     return s;

@@ -2,8 +2,8 @@
  * watch.h - watching a program: all that `tare run` does between its command line and its answer. What there is to say
  * meanwhile goes to the caller's `say`, what was seen into a run document and a trace; never prints. One file each:
  * watch.c (the flow), watch_places.c (where things go), watch_child.c (the program), watch_loop.c (samples and alerts),
- * watch_hook.c (what alerts start), watch_send.c (live metrics), watch_stacks.c (where threads are), watch_record.c
- * (the document).
+ * watch_hook.c (what alerts start), watch_load.c (load beside it), watch_send.c (live metrics), watch_stacks.c (where
+ * threads are), watch_record.c (the document).
  *
  *     places_choose(&w.places, &options, &run, err);
  *     watch_program(&w, &run, &exit_code, err);       // TARE_OK: it has run; w.recorded: the document is whole
@@ -22,6 +22,7 @@
 #include "run/run.h"
 #include "watch/watch_child.h"
 #include "watch/watch_hook.h"
+#include "watch/watch_load.h"
 #include "watch/watch_send.h"
 #include "watch/watch_stacks.h"
 
@@ -45,6 +46,8 @@ struct watch_options {
     struct watch_gpu gpu;       /* record what GPUs do */
     struct memory_agent memory; /* record who allocates */
     struct watch_stacks stacks; /* sample where threads are */
+    bool load_quiet;            /* its answer is not shown */
+    char *const *load;          /* words of `tare bench` for load beside it; NULL: none */
     const char *server, *token; /* live metrics go there; NULL: nowhere */
     bool ignored_sigpipe;       /* before tare ignored it */
     void (*say)(void *ctx, enum watch_tone tone, const char *text);
@@ -85,6 +88,7 @@ struct watcher {
     struct watch_places places;
     struct child child;
     struct hooks hooks;
+    struct load_side load;
     struct probes probes;
     struct deriver *deriver;
     struct alerts *alerts;

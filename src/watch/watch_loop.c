@@ -203,10 +203,12 @@ static void reap_one(struct watcher *w, pid_t pid)
 {
     struct rusage use;
     int status = 0;
-    bool witness = pid == w->child.witness, ours = witness || hooks_is_ours(&w->hooks, pid);
+    bool witness = pid == w->child.witness, load = w->load.pid && pid == w->load.pid;
+    bool ours = witness || load || hooks_is_ours(&w->hooks, pid);
     child_reap(&w->child, pid, !ours, &status, &use);
     if (witness) w->child.witness = 0; /* somebody ended it; the number may be another's from now on */
     hooks_ended(&w->hooks, pid, status);
+    if (load) load_side_ended(&w->load, status, w->child.reaped ? 0 : w->child.pid);
     probe_process_reaped(&w->probes, pid, &use); /* of ours: no longer ignored, its number may come again */
 }
 
@@ -244,10 +246,12 @@ static bool take_signals(struct watcher *w)
     return (ended && reap_all(w)) || w->child.told_to_end;
 }
 
-/* Commands that are still at it get the rest of their time, not more, and less when tare is told to end. */
+/* Commands that are still at it get the rest of their time, not more, and less when tare is told to end. The load has
+ * nobody who answers: it tells what there is. */
 static void await_hooks(struct watcher *w)
 {
-    while (hooks_running(&w->hooks)) {
+    load_side_stop(&w->load);
+    while (hooks_running(&w->hooks) || w->load.pid) {
         struct pollfd p = {w->child.signals, POLLIN, 0};
         hooks_expire(&w->hooks, w->child.told_to_end ? UINT64_MAX : clock_raw_ns());
         poll(&p, 1, 100);
@@ -266,12 +270,15 @@ void watch_until_end(struct watcher *w)
         struct pollfd fds[] = {{w->child.signals, POLLIN, 0},
                                {timed ? t.fd : -1, POLLIN, 0},
                                {probes_news(&w->probes), POLLIN, 0}};
-        poll(fds, 3, hooks_running(&w->hooks) ? 500 : -1);
+        poll(fds, 3, hooks_running(&w->hooks) || w->load.ended_ns ? 500 : -1);
         done = fds[0].revents && take_signals(w);
         if (!done && fds[1].revents) sample_when_due(w, &t);
         if (!done && fds[2].revents && probes_news(&w->probes) >= 0)
             take_sample(w, 0, false); /* counters of the GPU begin now, not with the next sample */
         hooks_expire(&w->hooks, clock_raw_ns());
+        if (!done && load_side_expire(&w->load, clock_raw_ns(), w->child.pid))
+            watch_say(w->options, WATCH_WARNING,
+                      "the program did not end when it was told to (SIGTERM): killed");
     }
     if (t.fd >= 0) close(t.fd);
     if (w->options->wait_all) {

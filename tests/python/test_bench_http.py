@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 import pytest
@@ -261,3 +262,72 @@ def test_services_that_cannot_be_compared(service, compare, tmp_path, base, new,
     (tmp_path / "program").write_text("#!/bin/sh\n")
     (tmp_path / "program").chmod(0o755)
     assert says in compare(base.format(service), new.format(service), *options, code=(code,))
+
+
+SERVER = """
+import http.server, sys, time
+class Answers(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        time.sleep(0.01)
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+    def log_message(self, *what):
+        pass
+time.sleep(0.5)  # nobody answers yet
+print("serves", flush=True)
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Answers).serve_forever()
+"""
+
+
+@pytest.fixture
+def run_bench(build, tmp_path):
+    (tmp_path / "server.py").write_text(SERVER)
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+
+    def call(words, *program, options=(), code=0):
+        program = program or (sys.executable, "server.py", str(port))
+        line = [os.environ.get("TARE", str(build / "tare")), "run", "--bench", words.format(port=port), *options, "--", *program]
+        done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=WAIT, check=False)
+        if "built without llhttp" in done.stderr:
+            pytest.skip("built without llhttp")
+        assert done.returncode == code, done.stderr
+        return done
+
+    return call
+
+
+def documents(folder, command):
+    return [json.loads(p.read_text()) for p in (folder / "tare-results").glob(f"{command}_*.json")]
+
+
+def test_load_and_server_in_one_trace(run_bench, build, tmp_path):
+    done = run_bench("http://127.0.0.1:{port}/ --rate 40/s --budget 1s --warmup 5", options=["--trace", "t.tare"])
+    assert done.stdout == "serves\n"  # stdout is the program's
+    (load,), (program,) = documents(tmp_path, "bench"), documents(tmp_path, "run")
+    case = load["cases"][0]
+    assert case["http"]["answered"] == case["http"]["due"] > 0 and case["latency_ns"]["min"] >= 10e6
+    assert case["http"]["server"]["processes"] >= 1  # --pid is its
+    assert program["subject"]["name"].startswith("python") and program["cases"]
+    shown = subprocess.run([build / "tare", "report", "t.tare", "--json"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    calls = {r["name"]: r["count"] for r in json.loads(shown.stdout)["tree"]}
+    assert calls["request"] == case["http"]["due"] and calls["request of the warm-up"] >= 5
+
+
+@pytest.mark.parametrize(
+    ("words", "program", "code", "says"),
+    [
+        ("ftp://x/", ["true"], 2, "an address stands first"),
+        ("http://127.0.0.1:{port}/ --rate x", ["sleep", "20"], 2, "--rate x"),
+        ("http://127.0.0.1:{port}/ --wait 300ms", ["sleep", "20"], 3, "no answer within 0.3 s"),
+        ("http://127.0.0.1:{port}/", ["sh", "-c", "exit 7"], 7, ""),  # it ended first
+        ("http://127.0.0.1:{port}/ --target 'latency.p50<=1us' --max-runs 40", [], 1, "latency.p50"),
+    ],
+)
+def test_load_that_cannot_be_or_does_not_keep_its_target(run_bench, tmp_path, words, program, code, says):
+    assert says in run_bench(words, *program, options=["--no-save"], code=code).stderr
+    assert not documents(tmp_path, "bench")

@@ -8,7 +8,7 @@
 
 #include "cli/bench/bench_args.h"
 #include "cli/compare/compare_args.h"
-#include "cli/compare/shell_words.h"
+#include "cli/shell_words.h"
 #include "core/str.h"
 #include "report/text.h"
 

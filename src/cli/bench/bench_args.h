@@ -30,7 +30,8 @@ struct http_args {
     struct asking_args asking;
     uint64_t pid; /* 0: not said */
     bool find_rate;
-    const char *replay; /* a log */
+    struct duration wait; /* for the service to answer */
+    const char *replay;   /* a log */
     double speed;
 };
 

@@ -22,6 +22,8 @@ struct opt *bench_http_rows(struct bench_args *a, struct opt *to)
         OPT_UINT_IN(0, "pid", &h->pid, 1, INT32_MAX,
                  "a process of the service on this machine: what it and its children did in the same seconds",
                  .only_for = KIND_SERVICE, .flags = OPT_NO_DEFAULT),
+        OPT_TIME_IN(0, "wait", &h->wait, 0, 86400000000000, "wait at most so long until the service answers",
+                 .only_for = KIND_SERVICE, .flags = OPT_NO_DEFAULT),
         OPT_PATH(0, "replay", &h->replay, "<file>",
                  "send when the lines of a log or CSV have their times, from its first to its last",
                  .only_for = KIND_SERVICE, .not_with = "rate concurrency find-rate budget"),
@@ -144,7 +146,13 @@ tare_status bench_service_open(const struct bench_planned *p, struct subject **o
     const struct bench_args *a = p->args;
     struct load_options o = asking_options(&p->service.asking, &a->http.asking, a->url);
     o.timeout_ns = patience_ns(p);
-    return subject_open_http(out, &o, err);
+    tare_status s = subject_open_http(out, &o, err);
+    if (s < 0 || !a->http.wait.ns) return s;
+    s = subject_await_http(*out, (uint64_t)a->http.wait.ns, err);
+    if (s == TARE_OK) return s;
+    subject_close(*out);
+    *out = NULL;
+    return error_wrap(err, "no answer within %.9g s", (double)a->http.wait.ns / 1e9);
 }
 
 /* ---- cases ---- */

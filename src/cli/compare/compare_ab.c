@@ -7,7 +7,7 @@
 #include "analyze/compare/compare_pairs.h"
 #include "cli/compare/compare_args.h"
 #include "cli/compare/doctor_aa.h"
-#include "cli/compare/shell_words.h"
+#include "cli/shell_words.h"
 #include "cli/progress.h"
 #include "core/clock.h"
 #include "core/fmt.h"

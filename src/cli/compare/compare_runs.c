@@ -14,7 +14,7 @@
 #include "report/stacks/stacks_export.h"
 #include "cli/input.h"
 #include "cli/kept.h"
-#include "cli/compare/shell_words.h"
+#include "cli/shell_words.h"
 #include "core/file.h"
 #include "core/mem.h"
 #include "core/str.h"

@@ -7,7 +7,7 @@
 
 #include "bench/ab.h"
 #include "cli/compare/compare_args.h"
-#include "cli/compare/shell_words.h"
+#include "cli/shell_words.h"
 #include "core/mem.h"
 #include "core/str.h"
 #include "load/address.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/compare/shell_words.h"
+#include "cli/shell_words.h"
 #include "cli/html_out.h"
 #include "cli/tune/tune_args.h"
 #include "core/clock.h"

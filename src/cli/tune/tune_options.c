@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "cli/bench/bench_args.h"
-#include "cli/compare/shell_words.h"
+#include "cli/shell_words.h"
 #include "cli/tune/tune_args.h"
 #include "core/str.h"
 

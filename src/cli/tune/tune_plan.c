@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "cli/compare/shell_words.h"
+#include "cli/shell_words.h"
 #include "cli/tune/tune_args.h"
 #include "core/fmt.h"
 #include "subject/ort_session.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * shell_words.c - see shell_words.h. */
-#include "cli/compare/shell_words.h"
+#include "cli/shell_words.h"
 
 #include <string.h>
 
