@@ -19,6 +19,7 @@ import { layers } from "./sections/layers";
 import { memory } from "./sections/memory";
 import { pareto } from "./sections/pareto";
 import { proof } from "./sections/proof";
+import { requests } from "./sections/requests";
 import { roofline } from "./sections/roofline";
 import { self } from "./sections/self";
 import { staticCost } from "./sections/static";
@@ -47,6 +48,7 @@ export const sections: readonly Section[] = [
   history,
   curves,
   findings,
+  requests,
   tokens,
   distribution,
   memory,
