@@ -457,7 +457,7 @@ bench: all benches ## our own cost against the alternatives, as ratios; T="scope
 BENCH_SRC := $(wildcard bench/*.c)
 BENCHES   := $(BENCH_SRC:bench/%.c=$(O)/bench/%) $(O)/bench/scope_cost_shared
 .PHONY: benches
-benches: $(BENCHES)
+benches: $(BENCHES) $(REF_SERVER)
 $(O)/obj/bench/%.o: CPPFLAGS += -DVIA='"static"'
 $(O)/bench/%: $(O)/obj/bench/%.o $(INNER)
 	@mkdir -p $(@D)
