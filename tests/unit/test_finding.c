@@ -263,6 +263,13 @@ static void test_outliers(void **state)
     const struct run_finding *f = finding_must(&r, "latency.outliers");
     assert_true(finding_evidence(f, "outliers") == 5 && finding_evidence(f, "samples") == 200);
     finding_has(f->action, "is not known");
+    finding_has(f->title, "5 of 200 runs (2.5 %) took longer than ");
+    c->calls_per_sample = known_u64(62);
+    finding_judge(&r);
+    finding_has(finding_must(&r, "latency.outliers")->title,
+                "5 of 200 samples of 62 runs each (2.5 %) took longer than ");
+    finding_has(finding_must(&r, "latency.outliers")->title, " a run");
+    c->calls_per_sample.known = false;
     c->outliers = (struct run_outliers){true, known_u64(6), known_u64(2), known_u64(1000000)};
     finding_judge(&r);
     f = finding_must(&r, "latency.outliers");

@@ -197,6 +197,19 @@ static struct outliers outliers_of(struct judging *j, const struct run_case *c)
     return out;
 }
 
+/* Short runs are timed in groups: what was far off is the mean of one, not a run. */
+static struct run_finding *start_outliers(struct judging *j, const struct outliers *o)
+{
+    double together = o->c->calls_per_sample.known ? (double)o->c->calls_per_sample.v : 1;
+    struct shown count = show_number(o->count), share = show_percent(o->count / o->of),
+                 limit = show_time(o->limit_ns);
+    if (!(together > 1))
+        return finding_start(j, o->c, "%s of %s (%s) took longer than %s", count.s,
+                             show_count(o->of, "run").s, share.s, limit.s);
+    return finding_start(j, o->c, "%s of %s of %s runs each (%s) took longer than %s a run", count.s,
+                         show_count(o->of, "sample").s, show_number(together).s, share.s, limit.s);
+}
+
 /* Only the worst case is told, since one disturbance hits several. Fewer than 3, or 0.5 %, are nothing unusual. Those
  * that coincide with interruptions are the machine's, so only the others make it a warning. */
 void find_outliers(struct judging *j)
@@ -207,9 +220,7 @@ void find_outliers(struct judging *j)
         if (now.count >= 3 && now.count / now.of > fmax(worst.count / worst.of, 0.005)) worst = now;
     }
     if (!worst.c) return;
-    struct run_finding *f = finding_start(
-        j, worst.c, "%s of %s (%s) took longer than %s", show_number(worst.count).s,
-        show_count(worst.of, "run").s, show_percent(worst.count / worst.of).s, show_time(worst.limit_ns).s);
+    struct run_finding *f = start_outliers(j, &worst);
     finding_numbers(j, f, {"outliers", worst.count}, {"samples", worst.of},
                     {"limit_ns", round(worst.limit_ns)});
     if (isnan(worst.explained)) return;
