@@ -517,6 +517,8 @@ extern void hook_dlopen(void) __attribute__((visibility("hidden")));
 extern void *attach_dlopen __attribute__((visibility("hidden")));
 #endif
 
+/* Asked for each function that each library calls, at each begin of a block: a hundred thousand names where PyTorch
+ * is, nearly all of C++, which begin with an underscore as none of ours does. */
 const struct hook *hook_named(const char *name)
 {
 #define ROW(name, of) {#name, (void *)hook_##name, (void **)&real.of}
@@ -541,8 +543,9 @@ const struct hook *hook_named(const char *name)
 #endif
     };
 #undef ROW
+    if (*name == '_') return NULL;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (strcmp(name, all[i].name) == 0) return &all[i];
+        if (*name == *all[i].name && strcmp(name, all[i].name) == 0) return &all[i];
     return NULL;
 }
 
