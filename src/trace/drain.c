@@ -158,6 +158,7 @@ static void *drain_main(void *unused)
         }
         nap(pause);
     }
+    if (live_is_broken(&session.live)) live_tell_end(&session.live, RECORD_END_PAGE);
     return NULL;
 }
 

@@ -56,6 +56,20 @@ static void order_trees(struct trace *t)
 
 /* ---- processes and threads ---- */
 
+/* Of a record that ends before the process did what came later is not on record, and nobody could count it. */
+static void finish_end(struct trace *t, struct loaded_process *p)
+{
+    static const char *const why[] = {
+        [RECORD_END_DISK] = "the disk was nearly full, where a program can be held up",
+        [RECORD_END_PAGE] = "pages of its live file were missing (the disk was full, or it was truncated)"};
+    uint64_t from = p->info.begun_raw_ns, at = p->told_end.raw_ns;
+    p->pub.end = (uint32_t)p->told_end.why;
+    if (p->told_end.why != RECORD_END_DISK && p->told_end.why != RECORD_END_PAGE) return;
+    t->loss.ended_early++;
+    loss_note(t, "process %u: recording ended %.1f s after it began: %s", p->info.pid,
+              at > from ? (double)(at - from) / 1e9 : 0, why[p->told_end.why]);
+}
+
 /* What others see of a process, from what was read of it; and what is missing of it goes to the losses. */
 static void finish_process(struct trace *t, struct loaded_process *p)
 {
@@ -86,6 +100,7 @@ static void finish_process(struct trace *t, struct loaded_process *p)
     if (p->told.damaged)
         loss_note(t, "process %u: %llu parts of its live record made no sense", i->pid,
                   (unsigned long long)p->told.damaged);
+    finish_end(t, p);
     if (p->ended) return;
     if (!(i->mode &
           (TARE_AGGREGATE | TARE_EVENTS))) { /* it only appends: there are neither events nor a live file */

@@ -39,7 +39,8 @@ bool fold_valid(const void *base, uint64_t bytes)
 {
     const struct live_header *h = base;
     return bytes >= LIVE_HEADER_BYTES && memcmp(h->magic, LIVE_MAGIC, sizeof h->magic) == 0 &&
-           h->major == TRACE_MAJOR && h->header_bytes >= sizeof *h && h->header_bytes <= LIVE_HEADER_BYTES;
+           h->major == TRACE_MAJOR && h->header_bytes >= LIVE_HEADER_OLD_BYTES &&
+           h->header_bytes <= LIVE_HEADER_BYTES;
 }
 
 static void fold_begin(struct fold *f, struct enc *e)
@@ -295,6 +296,7 @@ static bool fold_end(struct fold *f)
     struct enc e;
     fold_begin(f, &e);
     enc_uints(&e, f->closed, h->lost_scopes, h->lost_events, f->damaged);
+    if (h->end.why && h->header_bytes >= sizeof *h) enc_uints(&e, h->end.why, h->end.raw_ns);
     return fold_send(f, &e, CHUNK_END);
 }
 

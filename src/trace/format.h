@@ -10,6 +10,7 @@
 #define TRACE_FORMAT_H
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/clock.h"
@@ -78,6 +79,15 @@ enum { CHUNK_BYTES_MAX = 1 << 20 }; /* stored and plain: bounds what damage can 
 
 enum { LIVE_HEADER_BYTES = 8192, LIVE_ALIGN = 64, LIVE_PAIRS = 64, LIVE_COMMAND_MAX = 2048 };
 
+/* Why a record ends that nobody closed, where the process itself could say so. DISK: it was nearly full, and the
+ * process ran on unrecorded; PAGE: so it did, as pages of its live file were missing; KEPT: it ended in order, but
+ * could not write it all to the archive, so the live file has the rest. */
+enum record_end { RECORD_END_UNTOLD = 0, RECORD_END_DISK = 1, RECORD_END_PAGE = 2, RECORD_END_KEPT = 3 };
+struct told_end {
+    uint64_t raw_ns; /* when */
+    uint64_t why;
+};
+
 /* Cost of one scope as found at start-up, in ticks x 256 so that integers suffice. */
 struct weight_ticks {
     uint32_t p10, p50, p90, reserved;
@@ -109,7 +119,9 @@ struct live_header {
     uint32_t n_pairs;     /* clock pairs held; when full every second one is forgotten */
     struct clock_pair pairs[LIVE_PAIRS];
     char command[LIVE_COMMAND_MAX];
+    struct told_end end; /* since 1.3; zeros: not told */
 };
+enum { LIVE_HEADER_OLD_BYTES = offsetof(struct live_header, end) };
 static_assert(sizeof(struct live_header) <= LIVE_HEADER_BYTES, "live header fits its room");
 static_assert(sizeof(struct clock_pair) == 32, "trace v1: clock pair");
 

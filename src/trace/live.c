@@ -97,6 +97,8 @@ static void install(struct live *l, const struct live *fresh)
     __atomic_store_n(&l->broken, false, __ATOMIC_RELEASE);
     __atomic_store_n(&l->refused_at, 0, __ATOMIC_RELAXED);
     l->open = true;
+    l->end = (struct told_end){0, RECORD_END_UNTOLD};
+    l->end_told = false;
     lock_give(&l->lock);
 }
 
@@ -206,6 +208,21 @@ static void put_memory_in_place(struct live *l)
     (void)p;
 }
 
+/* By a system call, which fails where a store would wait or be a fault: the mapping may be gone by now. A file that was
+ * cut down to less than its header stays as it is. */
+void live_tell_end(struct live *l, enum record_end why)
+{
+    struct stat st;
+    if (!l->end.why) l->end = (struct told_end){clock_raw_ns(), why};
+    if (l->end_told || !own_file_reach(&l->file, l->path, O_RDWR)) return;
+    if (fstat(l->file.fd, &st) < 0 || st.st_size < LIVE_HEADER_BYTES) return;
+    struct quiet q;
+    process_quiet(&q);
+    ssize_t n = pwrite(l->file.fd, &l->end, sizeof l->end, offsetof(struct live_header, end));
+    process_unquiet(&q);
+    l->end_told = n == sizeof l->end;
+}
+
 /* btrfs lets a store into a page wait for room each time the page was written back, for a tenth of a second and more,
  * so that a program would do little else: scopes became a hundred times slower. */
 void live_leave_full_disk(struct live *l)
@@ -213,6 +230,7 @@ void live_leave_full_disk(struct live *l)
     if (!l->waits || live_is_broken(l) || !reserve_is_nearly_full(l->path, NULL)) return;
     lost();
     put_memory_in_place(l);
+    live_tell_end(l, RECORD_END_DISK);
 }
 
 void live_abandon(struct live *l, int remove_file)

@@ -38,6 +38,8 @@ struct live {
     bool waits;  /* its file system lets a store wait for room */
     pid_t pid;   /* whose mapping it is: a forked child has none */
     uint64_t refused_at; /* clock ticks of the last refusal, 0: none. Nobody tries again for LIVE_RETRY_NS */
+    struct told_end end; /* why nobody will close it; zeros: no reason yet */
+    bool end_told;       /* it stands in the file */
     char path[4096];
 };
 
@@ -63,6 +65,9 @@ static inline bool live_is_broken(const struct live *l)
 
 /* Was an extent refused just now? Asking again would only cost system calls. */
 bool live_refuses(const struct live *l);
+
+/* A record that nobody will close says why, to whoever reads the live file. Not in a signal handler. */
+void live_tell_end(struct live *l, enum record_end why);
 
 /* By the helper, from time to time: a nearly full disk on which a store may wait is left to the program. */
 void live_leave_full_disk(struct live *l);

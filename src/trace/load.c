@@ -263,6 +263,8 @@ static tare_status load_end(struct trace *t, const struct stored *s, struct dec 
     struct loaded_process *p = &t->processes.items[s->process];
     p->ended = true;
     p->pub.closed = closed == 1;
+    uint64_t why = d->p < d->end ? dec_uint(d) : RECORD_END_UNTOLD, raw_ns = why ? dec_uint(d) : 0;
+    if (!d->failed && why <= RECORD_END_KEPT) p->told_end = (struct told_end){raw_ns, why};
     told_more(&p->told, &(struct told_loss){.lost = scopes + events, .damaged = damaged});
     return TARE_OK;
 }

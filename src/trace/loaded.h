@@ -54,6 +54,7 @@ struct loaded_process {
     VEC(struct clock_pair) pairs;
     int64_t parent; /* index, -1: none */
     struct told_loss told;
+    struct told_end told_end;
 };
 
 struct loaded_thread {

@@ -30,7 +30,8 @@ struct trace_process {
     uint32_t mode;                   /* enum tare_mode bits */
     uint32_t clock;                  /* enum tare_clock */
     bool tsc;                        /* false: CLOCK_MONOTONIC_RAW was used */
-    bool closed;                     /* false: it was killed, or is still running */
+    bool closed;                     /* false: it was killed, is still running, or ended as `end` says */
+    uint32_t end;                    /* enum record_end */
     double tick_ns;                  /* length of one clock tick */
     struct interval inside, outside; /* cost of one empty scope: within its own reading, and beyond */
     struct interval skipped;         /* cost of one scope that is left out while weighing */
@@ -54,6 +55,7 @@ struct trace_loss {
     uint64_t unknown_chunks;   /* of a newer minor version: skipped */
     uint64_t foreign_scopes;   /* ended in another thread or process than they began in */
     uint64_t missing_live;     /* processes that did not close and whose live file is gone */
+    uint64_t ended_early;      /* processes that ran on when recording had ended */
     char first[200];           /* where and what the first damage is; "" if none */
 };
 

@@ -319,6 +319,8 @@ static tare_status stop_session(tare_error *err)
     /* Without its header a live file cannot be folded in: it is left for the reader, as after a kill. */
     bool whole = !live_is_broken(&session.live) && archive_close() && !live_is_broken(&session.live);
     if (whole) archive_fold_dead();
+    if (!whole)
+        live_tell_end(&session.live, live_is_broken(&session.live) ? RECORD_END_PAGE : RECORD_END_KEPT);
     live_abandon(&session.live, whole);
     archive_leave();
     lock_wait(&session.lock);

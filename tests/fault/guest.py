@@ -101,9 +101,21 @@ def fill_disk(kind, recorder):
 
 
 def full_disk(kind):
-    """Recording goes on while the disk fills up: what there is can be read."""
+    """Recording goes on while the disk fills up: what there is can be read. Where it ended before the program did it says so; a
+    program that came to its end was never killed."""
     kept = fill_disk(kind, "TARE_TRACE=disk/t.tare")
-    check(Report(os.path.join(kept, "t.tare")).counts.get("outer", 0) > 0, "nothing on record")
+    report = Report(os.path.join(kept, "t.tare"))
+    check(report.counts.get("outer", 0) > 0, "nothing on record")
+    waits = kind.split()[-1] in ("btrfs", "bcachefs", "f2fs")
+    ended_early(report, 1 if waits else 0, "disk" if waits else None)
+    text = subprocess.run([TARE, "report", os.path.join(kept, "t.tare")], capture_output=True, text=True).stdout
+    check("killed" not in text, text)
+    check(not waits or "1 process ran on when recording had ended" in text, text)
+
+
+def ended_early(report, n, why):
+    told = report.loss["ended_early"], report.trace["processes"][0]["ended_early"]
+    check(told == (n, why), "ended early: %r, expected %r; loss %r" % (told, (n, why), report.loss))
 
 
 def full_disk_of_agent(kind):
@@ -133,6 +145,8 @@ def truncated(recorders, what="wait", status=7, left=0):
         for name in [n for n in os.listdir(folder) if n.endswith(".tare")]:
             read = subprocess.run([TARE, "report", name] + ["--memory"] * (name == "m.tare"), cwd=folder, capture_output=True, text=True)
             check(read.returncode in (0, 2) and (read.stdout or read.stderr), "%s: %d: %s" % (name, read.returncode, read.stderr))
+            if left and name == "t.tare":
+                ended_early(Report(os.path.join(folder, name)), 1, "page")
 
 
 # ---- brakes and waiting ------------------------------------------------------------------------

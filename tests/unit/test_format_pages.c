@@ -87,7 +87,8 @@ static void fields_stand_where_the_page_says(void **state)
         {"process_info", offsetof(struct live_header, process)},
         AT(live_header, used),          AT(live_header, lost_scopes),   AT(live_header, lost_events),
         AT(live_header, threads),       AT(live_header, n_pairs),       AT(live_header, pairs),
-        AT(live_header, command),
+        AT(live_header, command),       {"end_raw_ns", offsetof(struct live_header, end.raw_ns)},
+        {"end_why", offsetof(struct live_header, end.why)},
     };
     (void)state;
     check_fields(0, archive, sizeof archive / sizeof *archive);

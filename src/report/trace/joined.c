@@ -139,6 +139,7 @@ static void add_part(struct joined *j, const struct joined_of *of, size_t i)
     p->shift = shift_of(p, s->n_processes, of);
     j->loss.dropped += loss->dropped;
     j->loss.damaged_chunks += loss->damaged_chunks;
+    j->loss.ended_early += loss->ended_early;
 }
 
 /* Time 0 is that of the trace that begins first. */

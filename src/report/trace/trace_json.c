@@ -7,6 +7,7 @@
 #include "core/fmt.h"
 #include "core/json.h"
 #include "report/trace/report.h"
+#include "trace/format.h"
 
 /* Whole nanoseconds; unknown, and what no integer holds, as null. */
 static void kv_time(struct json *j, const char *key, double ns)
@@ -55,6 +56,10 @@ static void kv_modes(struct json *j, uint32_t mode)
     json_array_end(j);
 }
 
+/* Why recording ended before the process did; null: it did not, as far as is known. */
+static const char *const ends_early[] = {
+    [RECORD_END_UNTOLD] = NULL, [RECORD_END_DISK] = "disk", [RECORD_END_PAGE] = "page", [RECORD_END_KEPT] = NULL};
+
 static void put_process(struct json *j, const struct trace_process *p)
 {
     json_object_begin(j);
@@ -69,6 +74,7 @@ static void put_process(struct json *j, const struct trace_process *p)
     json_kv_bool(j, "tsc", p->tsc);
     json_kv_double(j, "tick_ns", p->tick_ns);
     json_kv_bool(j, "closed", p->closed);
+    json_kv_string(j, "ended_early", ends_early[p->end]);
     json_object_end(j);
 }
 
@@ -134,6 +140,7 @@ static void kv_loss(struct json *j, const struct trace_loss *loss)
     json_kv_uint(j, "unknown_chunks", loss->unknown_chunks);
     json_kv_uint(j, "foreign_scopes", loss->foreign_scopes);
     json_kv_uint(j, "missing_live", loss->missing_live);
+    json_kv_uint(j, "ended_early", loss->ended_early);
     json_kv_string(j, "first", loss->first[0] ? loss->first : NULL);
     json_object_end(j);
 }

@@ -9,6 +9,7 @@
 #include "report/trace/report.h"
 #include "report/table.h"
 #include "report/text.h"
+#include "trace/format.h"
 
 #define NAME_SHOWN 160    /* bytes of a name in a table */
 #define COMMAND_SHOWN 240 /* bytes of a command line */
@@ -50,12 +51,19 @@ static void add_clipped(struct buf *b, const char *s, size_t max)
 
 /* ---- the head ---- */
 
+/* Of processes that did not close the trace. */
+static const char *const ends[] = {
+    [RECORD_END_UNTOLD] = "killed, or still running",
+    [RECORD_END_DISK] = "recording ended before it did",
+    [RECORD_END_PAGE] = "recording ended before it did",
+    [RECORD_END_KEPT] = "ended, but the archive could not take it all: its live file is needed"};
+
 static void write_process(const struct writer *w, const struct trace_process *p, bool single)
 {
     begin_line(w, single ? "command" : "process");
     if (!single) buf_printf(out(w), "%" PRIu32 " ", p->pid);
     add_clipped(out(w), *p->command ? p->command : "(unknown)", COMMAND_SHOWN);
-    if (!p->closed) buf_add_str(out(w), "  (killed, or still running)");
+    if (!p->closed) buf_printf(out(w), "  (%s)", ends[p->end]);
     buf_add_char(out(w), '\n');
 }
 
@@ -341,6 +349,7 @@ static const struct {
     LOSS(unknown_chunks, "piece", "pieces", " written by a newer version of tare, skipped"),
     LOSS(foreign_scopes, "scope", "scopes", " ended in another thread or process than begun in"),
     LOSS(missing_live, "process", "processes", " without an end of the record, and with the live file gone"),
+    LOSS(ended_early, "process", "processes", " ran on when recording had ended: what came then is not on record"),
 #undef LOSS
 };
 
