@@ -89,9 +89,13 @@ test("dragging moves, the wheel zooms with Ctrl or with the keyboard there, and 
     await p.keyboard.down("Control");
     for (let i = 0; i < 6; i++) await p.mouse.wheel(0, -60);
     await p.keyboard.up("Control");
-    await p.waitForFunction(() => /bars\.zoom=/.test(location.hash));
+    // The address is told whenever the wheel rests, which a busy machine may make it do between two turns.
+    await p.waitForFunction(() => {
+      const kept = decodeURIComponent(location.hash).match(/bars\.zoom=([\d.-]+)~([\d.-]+)/);
+      return kept && kept[2] - kept[1] < 0.2e6;
+    });
     const [from, to] = await zoom();
-    assert.ok(to - from < 0.2e6 && from < 500000 && to > 500000, "around the pointer");
+    assert.ok(from < 500000 && to > 500000, "around the pointer");
     await p.mouse.down();
     await p.mouse.move(x2 - 200, y2, { steps: 5 });
     await p.mouse.up();
