@@ -55,6 +55,7 @@ enum db_sql {
     DB_AUDIT_NEXT,
     DB_AUDITS,
     DB_AUDITS_NEWEST,
+    DB_FIND_HOST,
     DB_HEAR_HOST,
     DB_ADD_BATCH,
     DB_BATCH_HASH,
@@ -160,7 +161,6 @@ tare_status db_walked(struct db_store *s, struct db_stmt *q, enum db_result rc, 
 /* Step one that gives no rows, and be done with it. */
 tare_status db_step(struct db_store *s, struct db_stmt *q, const char *doing, tare_error *err);
 tare_status db_run(struct db_store *s, enum db_sql which, const char *doing, tare_error *err);
-
 void db_forget_statements(struct db_store *s);
 
 /* sql_write.c, sql_read.c: the rows of store_sqlite */

@@ -2,6 +2,7 @@
  * sql_live.c - hosts, their series and the readings that they send: one small chunk per batch. */
 #include <string.h>
 
+#include "core/mem.h"
 #include "store/chunk.h"
 #include "store/sql.h"
 
@@ -72,22 +73,12 @@ static tare_status add_metric(struct db_store *s, int64_t host, const struct sto
     return db_number(s, q, id, err);
 }
 
-static tare_status has_room(struct db_store *s, int64_t host, bool *yes, tare_error *err)
-{
-    struct db_stmt *q = NULL;
-    int64_t n = 0;
-    tare_status status = db_get(s, DB_COUNT_METRICS, &q, err);
-    if (status != TARE_OK) return status;
-    db_int(q, 1, host);
-    status = db_number(s, q, &n, err);
-    *yes = n < STORE_METRICS_MAX;
-    return status;
-}
-
 /* Of one batch. */
 struct packing {
     struct db_store *s;
-    int64_t host;
+    int64_t host; /* 0: not heard of yet */
+    int64_t *ids; /* of its series, in the order of its readings; 0: not there yet */
+    size_t n_lacking;
     struct buf key, body[2];
 };
 
@@ -96,49 +87,102 @@ struct hour { /* of a batch */
     struct buf *body;
 };
 
-/* The number of a series, which is made where it is new; 0: the host has too many. What was seen is remembered: a host
- * sends the same series every second. */
-static tare_status metric_id(struct packing *p, const struct store_metric *m, int64_t *id, tare_error *err)
+static bool begins_series(const struct store_batch *b, size_t i)
 {
-    struct db_store *s = p->s;
-    bool room = true;
-    uint64_t *known = NULL;
+    return i == 0 || b->readings[i].metric != b->readings[i - 1].metric;
+}
+
+static tare_status find_host(struct packing *p, const struct store_batch *b, tare_error *err)
+{
+    struct db_stmt *q = NULL;
+    tare_status status = db_get(p->s, DB_FIND_HOST, &q, err);
+    if (status != TARE_OK) return status;
+    db_text(q, 1, b->project);
+    db_text(q, 2, b->host);
+    return db_number(p->s, q, &p->host, err);
+}
+
+/* Where the number of a series is remembered: a host sends the same series every second. */
+static tare_status remembered(struct packing *p, const struct store_metric *m, uint64_t **known,
+                              tare_error *err)
+{
+    struct map_str *ids = &p->s->metric_ids;
     buf_clear(&p->key);
     buf_add(&p->key, &p->host, sizeof p->host);
     buf_add(&p->key, m->name, strlen(m->name) + 1);
     buf_add_str(&p->key, m->label);
     tare_status status = buf_status(&p->key, err);
-    if (s->metric_ids.n >= IDS_MAX) map_str_release(&s->metric_ids);
-    if (status == TARE_OK) status = map_str_ref(&s->metric_ids, p->key.data, p->key.len, &known, err);
+    if (ids->n >= IDS_MAX) map_str_release(ids);
+    return status == TARE_OK ? map_str_ref(ids, p->key.data, p->key.len, known, err) : status;
+}
+
+/* The numbers of the batch's series that are there, and how many are not. */
+static tare_status find_series(struct packing *p, const struct store_batch *b, tare_error *err)
+{
+    tare_status status = TARE_OK;
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_readings; i++) n += begins_series(b, i);
+    p->ids = mem_new(n, sizeof *p->ids);
+    if (!p->ids) return error_nomem(err, "the series of a batch");
+    int64_t *id = p->ids;
+    for (size_t i = 0; i < b->n_readings && status == TARE_OK; i++) {
+        const struct store_metric *m = &b->metrics[b->readings[i].metric];
+        uint64_t *known = NULL;
+        if (!begins_series(b, i)) continue;
+        if (p->host) status = remembered(p, m, &known, err);
+        if (known && !*known && (status = look_up(p->s, p->host, m, id, err)) == TARE_OK)
+            *known = (uint64_t)*id;
+        if (known) *id = (int64_t)*known;
+        p->n_lacking += !*id++;
+    }
+    return status;
+}
+
+static tare_status add_series(struct packing *p, const struct store_batch *b, tare_error *err)
+{
+    tare_status status = TARE_OK;
+    int64_t *id = p->ids;
+    for (size_t i = 0; i < b->n_readings && status == TARE_OK && p->n_lacking; i++) {
+        const struct store_metric *m = &b->metrics[b->readings[i].metric];
+        uint64_t *known = NULL;
+        if (!begins_series(b, i) || *id++) continue;
+        if ((status = remembered(p, m, &known, err)) != TARE_OK) break;
+        if (!*known) status = add_metric(p->s, p->host, m, (int64_t *)known, err);
+        id[-1] = (int64_t)*known;
+        p->n_lacking--;
+    }
+    return status;
+}
+
+/* Counted once, before any series is made: what is refused must leave nothing. */
+static tare_status has_room(struct packing *p, bool *yes, tare_error *err)
+{
+    struct db_stmt *q = NULL;
+    int64_t n = 0;
+    *yes = true;
+    if (!p->n_lacking) return TARE_OK;
+    tare_status status = db_get(p->s, DB_COUNT_METRICS, &q, err);
     if (status != TARE_OK) return status;
-    *id = (int64_t)*known;
-    if (!*id) status = look_up(s, p->host, m, id, err);
-    if (status == TARE_OK && !*id) status = has_room(s, p->host, &room, err);
-    if (status == TARE_OK && !*id && room) status = add_metric(s, p->host, m, id, err);
-    *known = (uint64_t)*id;
+    db_int(q, 1, p->host);
+    status = db_number(p->s, q, &n, err);
+    *yes = p->n_lacking <= STORE_METRICS_MAX && n <= STORE_METRICS_MAX - (int64_t)p->n_lacking;
     return status;
 }
 
 /* The readings of one hour, as they lie: by series, then by time. */
-static tare_status pack(struct packing *p, const struct store_batch *b, struct hour h, bool *fits,
-                        tare_error *err)
+static tare_status pack(const struct packing *p, const struct store_batch *b, struct hour h, tare_error *err)
 {
-    tare_status status = TARE_OK;
     const struct store_reading *at = b->readings, *end = at + b->n_readings;
-    while (at < end && status == TARE_OK && *fits) {
+    for (const int64_t *id = p->ids; at < end; id++) {
         const struct store_reading *first = at;
         size_t n = 0;
-        int64_t id = 0;
         for (uint32_t metric = at->metric; at < end && at->metric == metric; at++) {
             if (at->at_ms < h.from_ms || at->at_ms >= h.to_ms) continue;
             if (!n++) first = at;
         }
-        if (!n) continue;
-        status = metric_id(p, &b->metrics[first->metric], &id, err);
-        *fits = id != 0;
-        if (*fits) chunk_add(h.body, id, h.from_ms, first, n);
+        if (n) chunk_add(h.body, *id, h.from_ms, first, n);
     }
-    return status == TARE_OK ? buf_status(h.body, err) : status;
+    return buf_status(h.body, err);
 }
 
 /* Its hour is to be summed up: some time after it is over, and soon where it was. */
@@ -168,23 +212,36 @@ static tare_status add_chunk(const struct packing *p, int64_t from_ms, const str
 }
 
 /* A chunk is of one hour: the readings of a batch lie in two at most. */
-static tare_status keep(struct packing *p, const struct store_batch *b, enum store_kept *kept,
-                        tare_error *err)
+static tare_status add_readings(struct packing *p, const struct store_batch *b, tare_error *err)
 {
     int64_t from[2] = {INT64_MAX, 0};
-    bool fits = true;
+    tare_status status = TARE_OK;
     for (size_t i = 0; i < b->n_readings; i++)
         if (b->readings[i].at_ms < from[0]) from[0] = b->readings[i].at_ms;
     from[1] = from[0] - from[0] % ROLLUP_HOUR_MS + ROLLUP_HOUR_MS;
-    tare_status status = hear_host(p->s, b, &p->host, err);
-    if (status == TARE_OK) status = pack(p, b, (struct hour){from[0], from[1], &p->body[0]}, &fits, err);
-    if (status == TARE_OK && fits)
-        status = pack(p, b, (struct hour){from[1], from[1] + ROLLUP_HOUR_MS, &p->body[1]}, &fits, err);
-    if (status == TARE_OK && fits) status = add_batch(p->s, b, p->host, kept, err);
-    if (!fits) *kept = STORE_CROWDED;
-    for (int i = 0; i < 2 && status == TARE_OK && *kept == STORE_NEW; i++)
-        if (p->body[i].len) status = add_chunk(p, from[i], &p->body[i], b->heard_ms, err);
+    for (int i = 0; i < 2 && status == TARE_OK; i++) {
+        struct hour h = {from[i], i ? from[1] + ROLLUP_HOUR_MS : from[1], &p->body[i]};
+        status = pack(p, b, h, err);
+        if (status == TARE_OK && h.body->len) status = add_chunk(p, h.from_ms, h.body, b->heard_ms, err);
+    }
     return status;
+}
+
+/* What is refused (too many series, the id of another batch) makes no series: nobody could take them away again. */
+static tare_status keep(struct packing *p, const struct store_batch *b, enum store_kept *kept,
+                        tare_error *err)
+{
+    bool fits = true;
+    tare_status status = find_host(p, b, err);
+    if (status == TARE_OK) status = find_series(p, b, err);
+    if (status == TARE_OK) status = has_room(p, &fits, err);
+    *kept = STORE_CROWDED;
+    if (status != TARE_OK || !fits) return status;
+    status = hear_host(p->s, b, &p->host, err);
+    if (status == TARE_OK) status = add_batch(p->s, b, p->host, kept, err);
+    if (status != TARE_OK || *kept != STORE_NEW) return status;
+    status = add_series(p, b, err);
+    return status == TARE_OK ? add_readings(p, b, err) : status;
 }
 
 tare_status db_batch_add(struct store *base, const struct store_batch *b, enum store_kept *kept,
@@ -195,6 +252,7 @@ tare_status db_batch_add(struct store *base, const struct store_batch *b, enum s
     if (status != TARE_OK) return status;
     status = keep(&p, b, kept, err);
     tare_status end = db_end(base, status == TARE_OK, status == TARE_OK ? err : NULL);
+    mem_free(p.ids);
     buf_release(&p.key);
     buf_release(&p.body[0]);
     buf_release(&p.body[1]);

@@ -116,6 +116,7 @@ const char *const db_statements[DB_N] = {
     [DB_AUDITS] = LIST_AUDIT("ORDER BY seq"),
     [DB_AUDITS_NEWEST] = LIST_AUDIT("ORDER BY seq DESC"),
     [DB_VERSION] = "PRAGMA data_version",
+    [DB_FIND_HOST] = "SELECT id FROM host WHERE project = ?1 AND name = ?2",
     [DB_HEAR_HOST] = "INSERT INTO host(project, name, about, first_ms, heard_ms) VALUES(?1, ?2, ?3, ?4, ?4)"
                      " ON CONFLICT(project, name) DO UPDATE SET heard_ms = excluded.heard_ms,"
                      " about = coalesce(excluded.about, host.about) RETURNING id",

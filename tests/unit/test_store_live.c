@@ -162,6 +162,49 @@ static void chunks_are_found_by_time_and_by_arrival(const struct store_ops *ops)
     store_close(s);
 }
 
+/* One that is refused must not use up the host's series: nobody could give them back. */
+static void what_is_refused_leaves_nothing(const struct store_ops *ops)
+{
+    enum { N = STORE_METRICS_MAX + 1 };
+    struct store *s = open_with(ops);
+    struct buf text = BUF_INIT;
+    struct store_metric *metrics = mem_new(N, sizeof *metrics);
+    struct store_reading *at = mem_new(N, sizeof *at);
+    char(*labels)[8] = mem_new(N, sizeof *labels);
+    for (uint32_t i = 0; i < N; i++) {
+        snprintf(labels[i], sizeof labels[i], "%u", i);
+        metrics[i] = (struct store_metric){"m", labels[i], NULL, false};
+        at[i] = (struct store_reading){i, 1000, 1};
+    }
+    struct store_batch b = {.id = "a", .metrics = metrics, .n_metrics = N, .readings = at, .n_readings = N};
+    assert_int_equal(keep(s, b), STORE_CROWDED);
+    s->ops->hosts(s, &(struct store_host){0}, tell_host, &text, NULL);
+    expect(&text, "");
+    b.n_readings = N - 2;
+    assert_int_equal(keep(s, b), STORE_NEW);
+    b.id = "b";
+    b.readings = at + N - 2;
+    b.n_readings = 2;
+    assert_int_equal(keep(s, b), STORE_CROWDED);
+    b.id = "a";
+    b.hash[0] = 1;
+    b.n_readings = 1;
+    assert_int_equal(keep(s, b), STORE_OTHER); /* the id of another batch */
+    s->ops->hosts(s, &(struct store_host){0}, tell_host, &text, NULL);
+    expect(&text, "/gpu7 - 0 0 9999\n");
+    b.id = "c";
+    assert_int_equal(keep(s, b), STORE_NEW);
+    b.id = "d";
+    b.readings = at;
+    b.n_readings = N - 1;
+    assert_int_equal(keep(s, b), STORE_NEW);
+    buf_release(&text);
+    mem_free(metrics);
+    mem_free(at);
+    mem_free(labels);
+    store_close(s);
+}
+
 /* What was remembered of a transaction that is taken back must be forgotten: its series have other numbers later. */
 static void taken_back_is_forgotten(const struct store_ops *ops)
 {
@@ -232,6 +275,7 @@ static void test_damaged_chunks(void **state)
 
 CONFORMS(batches_are_kept_once)
 CONFORMS(chunks_are_found_by_time_and_by_arrival)
+CONFORMS(what_is_refused_leaves_nothing)
 CONFORMS(taken_back_is_forgotten)
 CONFORMS(memory_runs_out)
 
@@ -239,7 +283,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(postgresql_is_here), TEST(batches_are_kept_once), TEST(chunks_are_found_by_time_and_by_arrival),
-        TEST(taken_back_is_forgotten), TEST(memory_runs_out), TEST(damaged_chunks),
+        TEST(what_is_refused_leaves_nothing), TEST(taken_back_is_forgotten), TEST(memory_runs_out),
+        TEST(damaged_chunks),
     };
     return cmocka_run_group_tests(tests, find_postgres, end_postgres);
 }
