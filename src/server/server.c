@@ -38,14 +38,16 @@ static bool host_is_ours(const struct server *s, const char *host)
     return host_is(host, s->at_text);
 }
 
-/* What changes something must not come from a page of another origin. Programs send neither header. */
-static bool origin_is_ours(const struct exchange *x)
+/* What changes something must not come from a page of another origin. Programs send neither header. Where browsers
+ * reach the server by https only, a page of http under the same name may be anybody's on the way. */
+static bool origin_is_ours(const struct server *s, const struct exchange *x)
 {
     const char *site = http_header(&x->head, "sec-fetch-site"), *origin = http_header(&x->head, "origin");
     if (site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0) return false;
     if (!origin) return true;
     const char *host = strstr(origin, "://");
-    return host && strcasecmp(host + 3, x->head.host) == 0;
+    if (!host || (s->options.encrypted && strncasecmp(origin, "https:", 6) != 0)) return false;
+    return strcasecmp(host + 3, x->head.host) == 0;
 }
 
 static bool is_safe(enum http_method m)
@@ -230,7 +232,7 @@ static void admit(void *ctx, struct exchange *x)
             reply_problem(x, 404, "there is nothing here");
         return;
     }
-    if (!is_safe(x->head.method) && !origin_is_ours(x)) {
+    if (!is_safe(x->head.method) && !origin_is_ours(s, x)) {
         reply_problem(x, 403, "requests of other sites are refused");
         return;
     }

@@ -14,8 +14,8 @@ from served import command, document, eventually, server, start  # noqa: F401
 OURS = {"Origin": "http://localhost", "X-Tare": "page"}
 
 
-def log_in(server, **secret):
-    return server.ask("POST", "/api/v1/session", body=json.dumps(secret).encode(), headers=OURS)
+def log_in(server, origin="http://localhost", **secret):
+    return server.ask("POST", "/api/v1/session", body=json.dumps(secret).encode(), headers={**OURS, "Origin": origin})
 
 
 def cookie_of(reply):
@@ -62,7 +62,8 @@ def test_the_cookie(server, start, tmp_path):
     plain = log_in(server, token=server.token("read")).headers["set-cookie"]
     assert re.fullmatch(r"tare_session_%d=[0-9a-f]{64}; Path=/; HttpOnly; SameSite=Strict" % server.port, plain)
     behind = start("--behind-proxy", data=tmp_path / "behind")
-    got = log_in(behind, token=behind.token("read"))
+    assert log_in(behind, token=behind.token("read")).status == 403  # a page of plain http, which the proxy does not serve
+    got = log_in(behind, origin="https://localhost", token=behind.token("read"))
     assert re.fullmatch(r"__Host-tare_session=[0-9a-f]{64}; Path=/; HttpOnly; SameSite=Strict; Secure", got.headers["set-cookie"])
     assert who(behind, cookie_of(got))
 

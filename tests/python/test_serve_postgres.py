@@ -53,6 +53,24 @@ def test_two_servers_are_one(start, pg, db, document):
     assert not os.path.exists(one.data)  # nothing of it is kept here
 
 
+def test_a_query_that_is_no_utf_8_does_not_reach_the_database(start, pg, db, document):
+    """The database would refuse it: clients heard that the store failed, or where it is."""
+    server = start("--db", pg.url(db), "--rate", 0)
+    token = server.token("read,ingest,admin")
+    assert server.ask("POST", "/api/v1/runs", token=token, body=document(1)).status == 201
+    asked = 0
+    for path, methods in server.ask("GET", "/api/v1/openapi.json", token=token).json["paths"].items():
+        for given in methods.get("get", {}).get("parameters", []):
+            if given["in"] != "query":
+                continue
+            got = server.ask("GET", "%s?%s=%%ff" % (path.replace("{id}", "x-2026111614"), given["name"]), token=token)
+            assert got.status in (200, 400, 404), (path, given["name"], got.body)
+            assert b"postgres" not in got.body, (path, given["name"], got.body)
+            asked += 1
+    assert asked > 50
+    assert "UTF" not in server.stop()[1]
+
+
 def test_two_servers_take_the_same_runs_at_once(start, pg, db, document):
     """Every document to both, at the same time: each is there once, and nobody hears of an error."""
     servers = [start("--db", pg.url(db), "--rate", 0), start("--db", pg.url(db), "--rate", 0)]

@@ -45,6 +45,13 @@ def test_the_address_is_https_and_cookies_are_for_https_alone(server):
     assert re.fullmatch(r"__Host-tare_session=[0-9a-f]{64}; Path=/; HttpOnly; SameSite=Strict; Secure", got.headers["set-cookie"])
 
 
+def test_pages_of_plain_http_are_another_site(server):
+    """They have the server's name, and may be anybody's on the way."""
+    login = json.dumps({"token": server.token("read")}).encode()
+    for origin, status in (("http://localhost", 403), ("http://127.0.0.1:%d" % server.port, 403), ("HTTPS://localhost", 201)):
+        assert server.ask("POST", "/api/v1/session", body=login, headers={"Origin": origin}).status == status, origin
+
+
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_versions_that_are_spoken(server, version):
     server.tls.minimum_version = server.tls.maximum_version = version

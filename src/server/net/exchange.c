@@ -12,6 +12,7 @@
 #include "core/clock.h"
 #include "core/fmt.h"
 #include "core/json.h"
+#include "core/str.h"
 #include "core/unit.h"
 
 static const struct {
@@ -133,7 +134,8 @@ static int hex_digit(char c)
     return -1;
 }
 
-/* n bytes at s, + and %xx decoded, once. */
+/* n bytes at s, + and %xx decoded, once. What is no UTF-8 goes no further: it names nothing, and not every store takes
+ * it. */
 static tare_status decode(struct exchange *x, const char *s, size_t n, const char **out, tare_error *err)
 {
     char *text = arena_new(&x->arena, n + 1, 1);
@@ -152,6 +154,7 @@ static tare_status decode(struct exchange *x, const char *s, size_t n, const cha
         }
         text[used++] = c;
     }
+    if (!str_is_utf8(text, used)) return error_set(err, TARE_INVALID, "the query is no UTF-8");
     *out = text;
     return TARE_OK;
 }
