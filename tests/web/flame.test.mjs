@@ -177,6 +177,19 @@ test("a sandwich has callers above and callees below", async () => {
   });
 });
 
+test("a sandwich of what is searched for has the costliest match in the middle, until one is chosen", async () => {
+  await withPage(fill("small", [small()]), async (p) => {
+    await p.click("button:text-is('Sandwich')");
+    await p.fill("input[type=search]", "right");
+    assert.match(await p.textContent(".halves"), /Callers of right.*Callees of right/);
+    await p.fill("input[type=search]", "deep");
+    assert.match(await p.textContent(".halves"), /Callers of deep/);
+    await p.click(".functions button:has-text('deep')");
+    await p.fill("input[type=search]", "right");
+    assert.match(await p.textContent(".halves"), /Callers of deep/);
+  });
+});
+
 // ---- by keys ----
 
 test("the whole graph can be walked by keys", async () => {

@@ -155,11 +155,13 @@ function useRange(key: string): [Range, (r: Range) => void] {
   return [range, set];
 }
 
-function frameIn(text: string, g: Graph): number {
+/** The function that was chosen, else the costliest one of those that were searched for. */
+function frameIn(text: string, g: Graph, found: Found | null): number {
   const f = Number(text);
   const { flat } = g.functions();
   if (text !== "" && Number.isInteger(f) && f >= 0 && f < flat.paths.length && flat.paths[f]! > 0) return f;
-  return ranked(flat, flat.self)[0] ?? -1;
+  const all = ranked(flat, flat.self);
+  return all.find((frame) => found?.frame[frame]) ?? all[0] ?? -1;
 }
 
 const HINT = "Point at a frame to read it, click to zoom. Keys: arrows walk, Enter zooms, / searches, s shows callers and callees, 0 shows all.";
@@ -240,10 +242,10 @@ function useFlame(profile: Profile, id: string) {
 }
 
 /** What is in sight, for files: of a sandwich both halves, of which `upper` are the callers. */
-function usePicture(graph: Graph, view: string, chosen: string) {
+function usePicture(graph: Graph, view: string, chosen: string, found: Found | null) {
   const upper = useRef<Pane | null>(null);
   const lower = useRef<Pane | null>(null);
-  const middle = () => nameText(graph.profile, frameIn(chosen, graph));
+  const middle = () => nameText(graph.profile, frameIn(chosen, graph, found));
   const picture = (): Picture => {
     const { paper } = readColours();
     return view === "sandwich" ? sandwichPicture(upper.current!, lower.current!, middle(), paper) : flamePicture(upper.current!, paper);
@@ -256,7 +258,7 @@ function FlameGraph(props: { profile: Profile; id: string }) {
   const { profile, id } = props;
   const f = useFlame(profile, id);
   const { graph, found, view } = f;
-  const { upper, lower, svg, canvas } = usePicture(graph, view, f.chosen);
+  const { upper, lower, svg, canvas } = usePicture(graph, view, f.chosen, found);
   const grid = useGrid(graph);
   const anew = (set: (v: string) => void) => (v: string) => {
     f.setAt(-1);
@@ -279,7 +281,7 @@ function FlameGraph(props: { profile: Profile; id: string }) {
       <Bar id={id} profile={profile} words={f.words} setWords={f.setWords} found={found} onMatch={match} thread={f.thread} setThread={anew(f.setThread)} by={f.by} setBy={anew(f.setBy)}
         zoomed={rangeText(f.range) !== "" && view !== "sandwich"} onAll={() => f.setRange(WHOLE)} />
       {view === "sandwich" ? (
-        <FlameSandwich graph={graph} found={found} frame={frameIn(f.chosen, graph)} onFrame={(frame) => f.setChosen(String(frame))} lookOf={(tree) => lookOf(graph, tree, found, f.dark)}
+        <FlameSandwich graph={graph} found={found} frame={frameIn(f.chosen, graph, found)} onFrame={(frame) => f.setChosen(String(frame))} lookOf={(tree) => lookOf(graph, tree, found, f.dark)}
           callers={upper} callees={lower} />
       ) : (
         <Whole graph={graph} look={f.look} view={view} id={id} range={f.range} onRange={f.setRange} at={f.at} onAt={f.setAt} onMatch={match} onSandwich={sandwich} pane={upper} />
