@@ -40,6 +40,7 @@ static tare_status inflate_all(z_stream *z, struct buf *out, tare_error *err)
         out->len += STREAM_PIECE - z->avail_out;
     }
     out->data[out->len] = 0;
+    if (rc == Z_MEM_ERROR) return error_nomem(err, "the report page");
     return rc == Z_STREAM_END
                ? TARE_OK
                : error_set(err, TARE_FORMAT, "the viewer in this build is damaged (zlib %d)", rc);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * raw_zstd.c - the zstd step of raw_samples.c, in a file of its own: programs without zstd write documents, too. */
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "core/mem.h"
 #include "run/raw_samples.h"
@@ -25,6 +26,8 @@ tare_status samples_inflate(struct samples_bytes *out, struct samples_bytes from
         return error_set(err, TARE_FORMAT, "not %zu compressed samples", claim.least);
     if (!(out->p = mem_new((size_t)said, 1))) return error_set(err, TARE_NOMEM, "out of memory");
     out->n = ZSTD_decompress(out->p, (size_t)said, from.p, from.n);
+    if (ZSTD_getErrorCode(out->n) == ZSTD_error_memory_allocation)
+        return error_set(err, TARE_NOMEM, "out of memory");
     if (ZSTD_isError(out->n)) return error_set(err, TARE_FORMAT, "zstd: %s", ZSTD_getErrorName(out->n));
     return TARE_OK;
 }

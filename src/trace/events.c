@@ -243,7 +243,8 @@ static tare_status play_chunk(struct play *p, const struct stored *stored, struc
                               tare_error *err)
 {
     struct dec d;
-    if (!stored_open(stored, scratch, &d)) return TARE_OK; /* counted as damaged when the trace was opened */
+    if (!stored_open(stored, scratch, &d)) /* damage was counted when the trace was opened */
+        return scratch_status(scratch, err);
     struct events_head h = events_head(&d);
     uint64_t now = h.first;
     if (now > (uint64_t)INT64_MAX >> (h.shift & 63)) d.failed = true;
@@ -278,7 +279,7 @@ tare_status trace_events(struct trace *t, uint32_t thread, trace_event_fn *fn, v
     p->err = err;
     p->text = (struct buf)BUF_INIT;
     p->e.thread = thread;
-    struct scratch scratch = {NULL, 0};
+    struct scratch scratch = {NULL, 0, false};
     tare_status s = TARE_OK;
     for (size_t i = 0; i < th->chunks.n && s == TARE_OK && !p->stopped; i++) {
         open_pauses(p, th, th->chunks.items[i].seq);

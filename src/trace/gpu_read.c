@@ -31,7 +31,7 @@ static int read_chunk(struct trace *t, const struct stored *s, struct scratch *s
 
 int trace_gpu(struct trace *t, trace_gpu_fn *fn, void *ctx)
 {
-    struct scratch scratch = {NULL, 0};
+    struct scratch scratch = {NULL, 0, false};
     uint64_t gone = 0;
     int stop = 0;
     for (size_t i = 0; i < t->meta.n && !stop; i++) {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "core/buf.h"
 #include "core/str.h"
@@ -37,14 +38,21 @@ bool stored_open(const struct stored *s, struct scratch *scratch, struct dec *ou
     if (s->codec != CODEC_ZSTD || !s->plain_bytes || s->plain_bytes > CHUNK_BYTES_MAX) return false;
     if (scratch->cap < s->plain_bytes) {
         uint8_t *p = mem_resize(scratch->bytes, s->plain_bytes, 1);
+        scratch->refused |= !p;
         if (!p) return false;
         scratch->bytes = p;
         scratch->cap = s->plain_bytes;
     }
     size_t n = ZSTD_decompress(scratch->bytes, s->plain_bytes, s->bytes, s->stored_bytes);
+    scratch->refused |= ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation;
     if (ZSTD_isError(n) || n != s->plain_bytes) return false;
     *out = (struct dec){scratch->bytes, scratch->bytes + n, false};
     return true;
+}
+
+tare_status scratch_status(const struct scratch *s, tare_error *err)
+{
+    return s->refused ? error_nomem(err, "a chunk of the trace") : TARE_OK;
 }
 
 /* A NUL-terminated, valid UTF-8 copy owned by the trace; longer than any recorder writes is cut. */
@@ -314,11 +322,15 @@ static tare_status (*const loaders[])(struct trace *, const struct stored *, str
  * repacking. */
 static tare_status load_chunk(struct trace *t, unsigned type, struct stored *s, uint64_t uid, tare_error *err)
 {
-    struct scratch scratch = {NULL, 0};
+    struct scratch scratch = {NULL, 0, false};
     struct dec d;
     tare_status status = process_of(t, uid, &s->process, err);
     if (status != TARE_OK) return status;
     bool ok = stored_open(s, &scratch, &d);
+    if (!ok && (status = scratch_status(&scratch, err)) != TARE_OK) {
+        mem_free(scratch.bytes);
+        return status;
+    }
     bool known = type && type < sizeof loaders / sizeof *loaders;
     t->loss.unknown_chunks += ok && !known; /* of a newer minor version */
     if (ok && known && loaders[type]) status = loaders[type](t, s, &d, err);

@@ -96,7 +96,9 @@ void trace_let_go(const struct trace *t, uint64_t *gone, uint64_t upto);
 struct scratch {
     uint8_t *bytes;
     size_t cap;
+    bool refused; /* for want of memory, which is no damage */
 };
+tare_status scratch_status(const struct scratch *s, tare_error *err); /* why a chunk could not be decoded */
 struct events_head events_head(struct dec *d);
 bool stored_open(const struct stored *s, struct scratch *scratch, struct dec *out);
 

@@ -89,7 +89,7 @@ static void drop_twins(struct reading *r)
 
 static tare_status find_pieces(struct reading *r, tare_error *err)
 {
-    struct scratch scratch = {NULL, 0};
+    struct scratch scratch = {NULL, 0, false};
     tare_status s = TARE_OK;
     for (size_t i = 0; i < r->t->meta.n && s == TARE_OK; i++) {
         const struct meta_chunk *m = &r->t->meta.items[i];
@@ -188,7 +188,7 @@ static void merge(struct reading *r, uint32_t process)
 static tare_status read_process(struct reading *r, const struct piece *from, const struct piece *end,
                                 tare_error *err)
 {
-    struct scratch scratch = {NULL, 0};
+    struct scratch scratch = {NULL, 0, false};
     for (const struct piece *p = from; p < end && !r->stop; p++) tell_piece(r, p, &scratch);
     mem_free(scratch.bytes);
     r->hint = (struct timeline_hint){0};

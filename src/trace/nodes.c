@@ -77,12 +77,13 @@ struct walk {
 };
 
 /* Nodes up to the first one that makes no sense: those after it have no parent that could be trusted. */
-static tare_status tree_chunk(struct walk *w, const struct stored *s)
+static tare_status tree_chunk(struct walk *w, const struct stored *s, tare_error *err)
 {
     struct trace *t = w->t;
     struct trace_node *n = w->n;
     struct dec d;
-    if (!stored_open(s, &w->scratch, &d)) return TARE_OK; /* counted when the trace was opened */
+    if (!stored_open(s, &w->scratch, &d)) /* damage was counted when the trace was opened */
+        return scratch_status(&w->scratch, err);
     n->process = s->process;
     n->slot = (uint32_t)dec_uint(&d);
     uint64_t number = dec_uint(&d);
@@ -108,7 +109,8 @@ tare_status trace_nodes(struct trace *t, trace_node_fn *fn, void *ctx, tare_erro
     struct walk w = {.t = t, .n = mem_new(1, sizeof *w.n), .fn = fn, .ctx = ctx};
     if (!w.n) return error_nomem(err, "a trace");
     tare_status s = TARE_OK;
-    for (size_t i = 0; i < t->trees.n && s == TARE_OK; i++) s = tree_chunk(&w, &t->trees.items[i].stored);
+    for (size_t i = 0; i < t->trees.n && s == TARE_OK; i++)
+        s = tree_chunk(&w, &t->trees.items[i].stored, err);
     mem_free(w.scratch.bytes);
     mem_free(w.n);
     return s;

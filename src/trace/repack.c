@@ -45,7 +45,8 @@ static tare_status make_room(struct repack *r, size_t bytes)
 static tare_status write_chunk(struct repack *r, unsigned type, uint64_t uid, const struct stored *s)
 {
     struct dec d;
-    if (!stored_open(s, &r->plain, &d)) return TARE_OK; /* counted as damaged when the trace was opened */
+    if (!stored_open(s, &r->plain, &d)) /* damage was counted when the trace was opened */
+        return scratch_status(&r->plain, r->err);
     size_t plain = (size_t)(d.end - d.p), bound = ZSTD_compressBound(plain);
     tare_status status = make_room(r, bound);
     if (status != TARE_OK) return status;

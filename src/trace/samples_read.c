@@ -182,7 +182,7 @@ static tare_status read_chunk(struct reading *r, const struct chunk *c)
     struct dec d = {NULL, NULL, true};
     if (!fn || c->header.process != r->sampler) return TARE_OK;
     bool opened = stored_open(&stored, &r->scratch, &d);
-    tare_status s = opened ? fn(r, &d) : TARE_OK;
+    tare_status s = opened ? fn(r, &d) : scratch_status(&r->scratch, r->err);
     if (d.failed && !r->filling) r->out->damaged++;
     return s;
 }

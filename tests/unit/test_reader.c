@@ -586,6 +586,7 @@ static tare_status use_all(struct sink *sink)
     if (s == TARE_OK) s = calltree_build(&one, t, 0, &err);
     if (s == TARE_OK) s = trace_repack(t, put, sink, &err);
     if (s != TARE_OK) assert_true(err.text[0] != 0);
+    if (s == TARE_OK) assert_int_equal(trace_loss(t)->damaged_chunks, 0); /* want of memory is no damage */
     calltree_release(&tree);
     calltree_release(&one);
     trace_close(t);
