@@ -548,7 +548,7 @@ def rows_of(text):
 
 def test_top_off_a_terminal_is_one_table(started, tare):
     p = started(SPINS_AND_WAITS)
-    text = tare("attach", "--top", "--interval", "3s", "--budget", "30", p.pid).stdout
+    text = tare("attach", "--top", "--duration", "3s", "--budget", "30", p.pid).stdout
     assert re.match(rf"process {p.pid}: 2 threads, \d+ % of a processor, GIL held \d+ %; ", text), text
     rows = rows_of(text)
     own, total, waits, gil = rows["spins"]
@@ -572,6 +572,19 @@ def test_top_on_a_terminal_goes_on_until_q(started, build, clean_env, tmp_path):
     finally:
         session.close()
     assert p.poll() is None and not list(tmp_path.glob("tare-*"))
+
+
+def test_top_ends_when_its_time_is_over(started, build, clean_env):
+    from vt import Session
+
+    p = started(SPINS_AND_WAITS)
+    words = [str(build / "tare"), "attach", "--top", "--interval", "200ms", "--duration", "1s", str(p.pid)]
+    session = Session(words, 100, 20, {**clean_env, "TERM": "xterm"})
+    try:
+        session.until(lambda t: "function" in t, 60)
+        assert session.end(60) == 0 and p.poll() is None
+    finally:
+        session.close()
 
 
 def test_top_ends_with_the_process(started, build, clean_env):

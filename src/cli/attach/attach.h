@@ -7,11 +7,12 @@
 #include "report/answer.h"
 #include "sample/snapshot.h"
 
-/* A live table of functions; off a terminal one table of `interval_ns`. */
+/* A live table of functions, until the time is over; off a terminal one table of all of that time, or of
+ * `interval_ns`. */
 struct attach_top {
     pid_t pid;
-    double hz, budget; /* budget: share of a processor */
-    uint64_t interval_ns;
+    double hz, budget;                 /* budget: share of a processor */
+    uint64_t interval_ns, duration_ns; /* duration_ns 0: no end */
     bool consistent;
 };
 int attach_top(struct cli *cli, const struct attach_top *of);

@@ -131,6 +131,13 @@ static int print_once(struct cli *cli, struct showing *s)
 
 /* ---- until the user leaves, or the process has ended ---- */
 
+static uint64_t left_ns(const struct attach_top *of, uint64_t began)
+{
+    uint64_t spent = clock_raw_ns() - began;
+    if (!of->duration_ns) return UINT64_MAX;
+    return spent < of->duration_ns ? of->duration_ns - spent : 0;
+}
+
 static tare_status show_live(struct showing *s, const struct cli *cli, tare_error *err)
 {
     struct screen_env env = {secure_getenv("TERM"), secure_getenv("COLORTERM"), secure_getenv("NO_COLOR")};
@@ -139,8 +146,10 @@ static tare_status show_live(struct showing *s, const struct cli *cli, tare_erro
     tare_status st = top_term_enter(STDIN_FILENO, STDOUT_FILENO, err);
     s->live = st == TARE_OK;
     uint64_t first = s->of->interval_ns < 500000000 ? s->of->interval_ns : 500000000;
-    for (bool shown = false; st == TARE_OK && !s->leave; shown = true) {
-        st = sample(s, shown ? s->of->interval_ns : first, err);
+    uint64_t began = clock_raw_ns(), left;
+    for (bool shown = false; st == TARE_OK && !s->leave && (left = left_ns(s->of, began)) > 0; shown = true) {
+        uint64_t next = shown ? s->of->interval_ns : first;
+        st = sample(s, next < left ? next : left, err);
         if (st == TARE_OK && !s->leave) s->leave = !draw(s);
         if (shown && st == TARE_INVALID) { /* it has ended: there was something to see */
             st = TARE_OK;
@@ -164,7 +173,8 @@ int attach_top(struct cli *cli, const struct attach_top *of)
     snprintf(s.trace, sizeof s.trace, "%s/top.tare", s.folder);
     bool live = cli->out_term.tty && isatty(STDIN_FILENO);
     if (!live) interrupt_catch(&was);
-    tare_status st = live ? show_live(&s, cli, &cli->error) : sample(&s, of->interval_ns, &cli->error);
+    uint64_t one = of->duration_ns ? of->duration_ns : of->interval_ns;
+    tare_status st = live ? show_live(&s, cli, &cli->error) : sample(&s, one, &cli->error);
     if (!live) interrupt_restore(&was);
     int rc = st < 0 ? cli_fail(cli) : CLI_GOOD;
     if (st == TARE_OK && !live) rc = print_once(cli, &s);

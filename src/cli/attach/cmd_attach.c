@@ -114,7 +114,7 @@ int cmd_attach(struct cli *cli, int argc, char **argv)
     const struct opt rows[] = {
         OPT_GROUP("recording"),
         OPT_TIME_IN(0, "duration", &c.duration, 1000000, INT64_C(86400000000000) * 365, "stop after this long",
-                    .flags = OPT_NO_DEFAULT, .not_with = "once top"),
+                    .flags = OPT_NO_DEFAULT, .not_with = "once"),
         OPT_OUT('o', "output", &c.output, "<file>", "the trace (default: attach-<pid>.tare)", .not_with = "once top"),
         OPT_DOUBLE(0, "hz", &c.hz, 0.1, 10000, "looks per second, where the budget allows", .not_with = "once"),
         OPT_DOUBLE(0, "budget", &c.budget, 0.01, 100, "percent of one processor that looking may take",
@@ -140,6 +140,7 @@ int cmd_attach(struct cli *cli, int argc, char **argv)
                                                     .hz = c.hz,
                                                     .budget = c.budget / 100,
                                                     .interval_ns = (uint64_t)c.interval.ns,
+                                                    .duration_ns = (uint64_t)c.duration.ns,
                                                     .consistent = c.consistent});
     return c.once ? answer_once(cli, pid, &c) : record(cli, pid, &c);
 }
