@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/steps.h"
 
+#include <malloc.h>
 #include <stdio.h>
 
 #include "server/route.h"
+
+enum { LARGE_BODY = 2 << 20 };
 
 void steps_failed(struct server *s, struct exchange *x, const tare_error *err)
 {
@@ -20,10 +23,17 @@ void steps_failed(struct server *s, struct exchange *x, const tare_error *err)
         reply_problem(x, 500, "the store failed");
 }
 
+/* A body of megabytes can become a tree of a hundred times its size, of which the allocator keeps most for later. */
+static void give_back_memory(const struct exchange *x)
+{
+    if (x->body.len > LARGE_BODY) malloc_trim(0);
+}
+
 void steps_finish(struct exchange *x)
 {
     if (x->route->steps->forget) x->route->steps->forget(x);
     x->work = NULL;
+    give_back_memory(x);
     exchange_finish(x);
 }
 
