@@ -141,10 +141,18 @@ def test_a_template_and_what_answers_must_have(service, bench, tmp_path):
         (["--expect-json", "n>x"], "--expect-json"),
         (["--replay", "t.json"], "no line has a time"),
         (["--speed", "2"], "goes with --replay"),
+        (["--replay", "log", "--speed", "100000"], "log: from its first to its last time are 3000 ns at --speed 100000"),
+        (["--replay", "mixed"], "mixed: from its first to its last time are 8482 days at --speed 1"),
+        (["--replay", "log", "--scenario", "single-stream"], "--replay does not go with --scenario"),
+        (["--replay", "log", "--arrivals", "ramp"], "--arrivals goes with --rate or --find-rate"),
+        (["--arrivals", "bursty"], "--arrivals goes with --rate or --find-rate"),
+        (["--find-rate", "--slo", "p99<=1s", "--arrivals", "ramp"], "--arrivals ramp does not go with --find-rate"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_before_anything_is(bench, tmp_path, options, says):
     (tmp_path / "t.json").write_text('{"text": "{{line}}"}')
+    (tmp_path / "log").write_text("0\n0.1\n0.3\n")
+    (tmp_path / "mixed").write_text("[10/Oct/2000:13:55:36 -0700] x\n2024-01-01T00:00:00Z y\n")
     assert says in bench("http://127.0.0.1:9/", *options, code=(2,))
 
 

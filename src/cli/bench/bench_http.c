@@ -10,6 +10,10 @@
 #include "cli/bench/bench_args.h"
 #include "core/unit.h"
 
+#define DAY_NS 86400e9
+#define REPLAY_LEAST_NS UINT64_C(1000000)       /* as of --budget */
+#define REPLAY_MOST_NS UINT64_C(864000000000000) /* ten days: a log in which dates are mixed up spans years */
+
 enum { CONCURRENCY_MOST = 50000, RATES_MOST = 64 };
 
 /* clang-format off */
@@ -26,7 +30,7 @@ struct opt *bench_http_rows(struct bench_args *a, struct opt *to)
                  .only_for = KIND_SERVICE, .flags = OPT_NO_DEFAULT),
         OPT_PATH(0, "replay", &h->replay, "<file>",
                  "send when the lines of a log or CSV have their times, from its first to its last",
-                 .only_for = KIND_SERVICE, .not_with = "rate concurrency find-rate budget"),
+                 .only_for = KIND_SERVICE, .not_with = "rate concurrency find-rate budget scenario"),
         OPT_DOUBLE(0, "speed", &h->speed, 0.001, 100000, "of --replay: 2 takes half the time", .needs = "replay"),
         OPT_FLAG(0, "find-rate", &h->find_rate,
                  "search the highest rate that keeps --slo; --budget is of a window that confirms it, --rate where to "
@@ -71,6 +75,9 @@ static int read_loads(struct cli *cli, const struct bench_args *a, struct bench_
                                    (int)CONCURRENCY_MOST);
     if (a->http.find_rate && out->rates.n > 1)
         return cli_usage_error(cli, "--rate %s: --find-rate begins at one rate", a->rate);
+    if (a->http.find_rate && a->arrivals == ARRIVALS_RAMP)
+        return cli_usage_error(cli, "--arrivals ramp does not go with --find-rate: %s",
+                               "a window of the search has one rate");
     if (out->rates.n && strcmp(a->concurrencies, "1") != 0)
         return cli_usage_error(
             cli, "--rate sends when it is time, --concurrency when an answer has come: one of them; %s",
@@ -95,6 +102,16 @@ static int read_replay(struct cli *cli, const struct http_args *h, struct bench_
     if (last == 0)
         return cli_usage_error(
             cli, "--replay %s: all of its times are the same: there is nothing to space by", h->replay);
+    if (last < REPLAY_LEAST_NS)
+        return cli_usage_error(cli,
+                               "--replay %s: from its first to its last time are %llu ns at --speed %g: %s",
+                               h->replay, (unsigned long long)last, h->speed, "too short to measure");
+    if (last > REPLAY_MOST_NS)
+        return cli_usage_error(
+            cli,
+            "--replay %s: from its first to its last time are %.0f days at --speed %g: is one of "
+            "them another date's, or of another unit?",
+            h->replay, (double)last / DAY_NS, h->speed);
     out->replay.name = h->replay;
     out->replay.speed = h->speed;
     return vec_push(&out->rates, (double)m->at.n * 1e9 / (double)last, &cli->error) < 0 ? cli_fail(cli) : 0;

@@ -152,8 +152,6 @@ static int read_command(struct cli *cli, const struct compare_args *a, struct co
     return made == TARE_OK ? 0 : cli_fail(cli);
 }
 
-/* ---- both ---- */
-
 /* ---- services ---- */
 
 static int read_service(struct cli *cli, const struct compare_args *a, struct compare_side *s,
@@ -170,6 +168,8 @@ static int read_service(struct cli *cli, const struct compare_args *a, struct co
     o.timeout_ns = (uint64_t)a->call.timeout.ns;
     return subject_open_http(&s->subject, &o, &cli->error) < 0 ? cli_fail(cli) : 0;
 }
+
+/* ---- both ---- */
 
 static int read_one(struct cli *cli, const struct compare_args *a, struct compare_sides *out, int which)
 {
