@@ -280,6 +280,7 @@ bool child_signals(struct child *c)
     struct heard heard = {0};
     bool ended = false;
     while (read(c->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        c->interrupted = c->interrupted || info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM;
         if (info.ssi_signo == SIGCHLD)
             ended = true;
         else if (c->reaped)

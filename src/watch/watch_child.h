@@ -25,6 +25,7 @@ struct child {
     struct sigaction chld, pipe, xfsz;
     pid_t witness; /* a process that tells for whom signals are, while the program runs; 0: none */
     bool started, ended, reaped;
+    bool interrupted;  /* SIGINT or SIGTERM came while the program ran: the user wants an end */
     bool told_to_end;  /* by a signal that came after the program's end: there is only tare to end */
     int status;        /* of wait4 */
     struct rusage use; /* of the program and of all orphans reaped so far */

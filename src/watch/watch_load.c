@@ -92,10 +92,12 @@ bool load_side_expire(struct load_side *l, uint64_t now_ns, pid_t program)
     return true;
 }
 
+/* It tells what there is. Not by a second signal of the kind that the terminal may have sent to it as to all of the
+ * group: that one would end it at once (cli.h). */
 void load_side_stop(struct load_side *l)
 {
-    l->stopped = l->pid != 0;
-    if (l->pid) kill(l->pid, SIGINT); /* it tells what there is */
+    if (l->pid && !l->stopped) kill(l->pid, SIGHUP);
+    l->stopped = l->stopped || l->pid;
 }
 
 int load_side_code(const struct load_side *l)

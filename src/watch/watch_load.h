@@ -18,7 +18,7 @@ struct load_side {
     char *const *words;           /* of `tare bench`, NULL at the end; NULL: there is none */
     pid_t pid;                    /* 0: it does not run */
     bool quiet;                   /* its answer is not shown */
-    bool started, ended, stopped; /* ended: by itself; stopped: as the program had ended */
+    bool started, ended, stopped; /* ended: by itself; stopped: by load_side_stop() */
     int status;                   /* of wait */
     uint64_t ended_ns;            /* 0: it has not */
 };
@@ -29,7 +29,8 @@ tare_status load_side_start(struct load_side *l, pid_t program, const char *trac
 void load_side_ended(struct load_side *l, int status, pid_t program);
 /* Who was told long ago is ended. True: this is so now. */
 bool load_side_expire(struct load_side *l, uint64_t now_ns, pid_t program);
-void load_side_stop(struct load_side *l);      /* the program has ended: nobody answers any more */
+/* The program has ended, so that nobody answers any more, or the user wants an end. */
+void load_side_stop(struct load_side *l);
 int load_side_code(const struct load_side *l); /* its exit code */
 
 #endif

@@ -234,7 +234,8 @@ static void ignore_witness(struct watcher *w)
     if (w->child.witness) probe_process_ignore(&w->probes, w->child.witness);
 }
 
-/* Signals came. True: there is nothing more to watch, or nobody wants it watched. */
+/* Signals came. True: there is nothing more to watch, or nobody wants it watched. A program may have its reasons to go
+ * on when it is told to end; load on it has none. */
 static bool take_signals(struct watcher *w)
 {
     pid_t before = w->child.witness;
@@ -243,6 +244,7 @@ static bool take_signals(struct watcher *w)
         if (before) probe_process_reaped(&w->probes, before, &(struct rusage){0});
         ignore_witness(w);
     }
+    if (w->child.interrupted) load_side_stop(&w->load);
     return (ended && reap_all(w)) || w->child.told_to_end;
 }
 

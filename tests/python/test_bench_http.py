@@ -339,3 +339,32 @@ def test_load_and_server_in_one_trace(run_bench, build, tmp_path):
 def test_load_that_cannot_be_or_does_not_keep_its_target(run_bench, tmp_path, words, program, code, says):
     assert says in run_bench(words, *program, options=["--no-save"], code=code).stderr
     assert not documents(tmp_path, "bench")
+
+
+IGNORES = "import signal\nfor s in (signal.SIGINT, signal.SIGTERM): signal.signal(s, signal.SIG_IGN)\n"
+
+
+@pytest.mark.parametrize(
+    ("signal_number", "group", "code"),
+    [
+        (signal.SIGINT, True, 0),  # the terminal tells all of them: the server is gone long before the load has reckoned what to tell
+        (signal.SIGTERM, False, 137),  # tare alone is told, and the server goes on
+    ],
+)
+def test_the_load_of_a_run_that_is_ended_tells_what_there_is(build, tmp_path, signal_number, group, code):
+    (tmp_path / "server.py").write_text(IGNORES + SERVER)
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = str(s.getsockname()[1])
+    server = [build / "tests" / "ref-server", "--port", port] if group else [sys.executable, "server.py", port]
+    words = [os.environ.get("TARE", str(build / "tare")), "run", "--bench", f"http://127.0.0.1:{port}/fixed --concurrency 16 --budget {WAIT}s --warmup 0"]
+    child = subprocess.Popen([*words, "--", *server], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    child.stdout.readline()
+    time.sleep(4)
+    (os.killpg if group else os.kill)(child.pid, signal_number)
+    _, err = child.communicate(timeout=2 * WAIT)
+    if "built without llhttp" in err:
+        pytest.skip("built without llhttp")
+    (load,) = documents(tmp_path, "bench")
+    assert load["config"]["interrupted"] is True and load["cases"][0]["http"]["answered"] > 0
+    assert child.returncode == code, err
