@@ -189,12 +189,28 @@ static bool in_transaction(struct db_conn *c)
     return !sqlite3_get_autocommit(((struct sqlite_conn *)c)->db);
 }
 
+/* Of the log beside it, which holds what was committed and is not in the file yet; -1: cannot be told. */
+static int64_t log_bytes(const char *path)
+{
+    struct stat st;
+    struct buf log = BUF_INIT;
+    buf_printf(&log, "%s-wal", path);
+    int64_t n = -1;
+    if (!log.failed && stat(log.data, &st) == 0)
+        n = st.st_size;
+    else if (!log.failed && errno == ENOENT)
+        n = 0;
+    buf_release(&log);
+    return n;
+}
+
 /* The free space is that of the folder: the log beside the file needs it, too. */
 static void measure(const struct sqlite_conn *c, struct store_health *h)
 {
     struct stat st;
     struct statvfs v;
-    if (stat(c->path, &st) == 0) h->bytes = (uint64_t)st.st_size;
+    int64_t log = log_bytes(c->path);
+    if (stat(c->path, &st) == 0) h->bytes = (uint64_t)st.st_size + (log > 0 ? (uint64_t)log : 0);
     if (statvfs(c->path, &v) == 0)
         h->free_bytes = (struct known_u64){true, (uint64_t)v.f_bavail * v.f_frsize};
 }
@@ -448,22 +464,11 @@ static tare_status set_up(struct db_store *s, tare_error *err)
     return status == TARE_OK ? check_schema(s, err) : status;
 }
 
-/* Nothing in the log beside it: all that was committed is in the file. */
-static bool has_no_log(const char *path)
-{
-    struct stat st;
-    struct buf log = BUF_INIT;
-    buf_printf(&log, "%s-wal", path);
-    bool none = !log.failed && (stat(log.data, &st) < 0 ? errno == ENOENT : st.st_size == 0);
-    buf_release(&log);
-    return none;
-}
-
 /* A file that this process may not write is read as it is: no log can be made beside it. When there is a
  * log, another process writes, and SQLite must see it. */
 static bool is_sealed(const char *path)
 {
-    return access(path, F_OK) == 0 && access(path, W_OK) != 0 && has_no_log(path);
+    return access(path, F_OK) == 0 && access(path, W_OK) != 0 && log_bytes(path) == 0;
 }
 
 static int open_sealed(const char *path, sqlite3 **db)
@@ -496,7 +501,7 @@ static bool open_on_full_disk(struct db_store *s)
 {
     int code = sqlite3_errcode(conn_of(s)->db) & 0xff;
     bool no_log_made = code == SQLITE_FULL || code == SQLITE_CANTOPEN || code == SQLITE_IOERR;
-    if (!no_log_made || !has_no_log(s->path)) return false;
+    if (!no_log_made || log_bytes(s->path) != 0) return false;
     disconnect(s);
     conn_of(s)->full = true;
     return open_sealed(s->path, &conn_of(s)->db) == SQLITE_OK && set_up(s, NULL) == TARE_OK;

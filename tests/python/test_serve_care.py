@@ -23,6 +23,8 @@ def test_a_whole_store_is_told_so(server, command, document):
     said = json.loads(done.stdout)
     assert done.returncode == 0 and said["runs"] == 3 and said["trouble"] is None and said["size"] > 0 and said["free"] > 0
     assert "whole" in care(command, server, "--check").stdout
+    kept = [os.path.join(server.data, name) for name in ("history.db", "history.db-wal")]
+    assert said["size"] >= os.path.getsize(kept[1]) > 0 and said["size"] == sum(map(os.path.getsize, kept))
 
 
 def test_a_document_that_is_damaged(server, command, document):
