@@ -32,7 +32,8 @@ tare_status json_expect_add(struct json_expect *e, const char *text, tare_error 
     const char *value = text + n;
     struct json_expectation x = {.op = '='};
     if (*value == '<' || *value == '>') x.op = *value++;
-    if (n == 0 || (x.op != '=' && *value != '='))
+    bool other = n && (text[n - 1] == '!' || strncmp(value, "==", 2) == 0); /* as other languages write it */
+    if (n == 0 || other || (x.op != '=' && *value != '='))
         return error_set(err, TARE_INVALID,
                          "'%.100s': expected PATH, PATH=VALUE, PATH>=NUMBER or PATH<=NUMBER", text);
     bool any = !*value;
@@ -128,7 +129,9 @@ bool json_expect_holds(struct json_expect *e, const char *body, size_t n)
     struct json_room room = {&memory, &memory};
     const struct json_node *root = NULL;
     bool good = json_tree_read(room, body, n, &root) == TARE_OK;
-    if (!good) snprintf(e->why, sizeof e->why, "the answer is no JSON object or array");
+    if (!good)
+        snprintf(e->why, sizeof e->why,
+                 "the answer is no JSON object or array, or has a name twice or a number of over 64 bits");
     for (size_t i = 0; good && i < e->all.n; i++) {
         const struct json_expectation *x = &e->all.items[i];
         const struct json_node *v = node_at(root, x->path);
