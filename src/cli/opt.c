@@ -235,13 +235,14 @@ static const char *find_given(const struct opt_request *req, const char *names)
     return NULL;
 }
 
+/* What settings hold for all runs may lack what it goes with in one of them. */
 static tare_status check_row(const struct opt_request *req, size_t i, tare_error *err)
 {
     const struct opt *row = &req->rows[i];
     if (!is_given(req, i))
         return row->required ? error_set(err, TARE_INVALID, "--%s is missing: %s", row->name, row->required)
                              : TARE_OK;
-    if (row->needs && !find_given(req, row->needs)) {
+    if (row->needs && req->given->said[i] && !find_given(req, row->needs)) {
         const char *space = strchr(row->needs, ' ');
         int first = space ? (int)(space - row->needs) : (int)strlen(row->needs);
         return error_set(err, TARE_INVALID, "--%s goes with --%.*s%s%s", row->name, first, row->needs,
@@ -301,6 +302,7 @@ static tare_status set_hit(struct walk *w, const struct opt *row, const char *te
     if (!w->apply) return TARE_OK;
     if (row->type == OPT_TYPE_LIST && row->to.list->from_layer) opt_list_release(row->to.list);
     mark_given(w->req, row);
+    if (w->req->given) w->req->given->said[row - w->req->rows] = true;
     tare_status s = opt_set(row, text, w->err);
     return s < 0 ? error_wrap(w->err, "%s", shown) : s;
 }

@@ -161,10 +161,10 @@ struct opt_request;
 typedef const char *opt_layer_fn(const struct opt_request *req, const struct opt *row, char *origin,
                                  size_t size);
 
-/* Which rows of the command were set, by the command line or a layer. */
+/* Which rows of the command were set, by the command line or a layer; which by the command line itself. */
 #define OPT_ROWS_MAX 128
 struct opt_given {
-    bool row[OPT_ROWS_MAX];
+    bool row[OPT_ROWS_MAX], said[OPT_ROWS_MAX];
 };
 
 struct opt_request {

@@ -409,6 +409,37 @@ static void test_what_goes_together(void **state)
     assert_string_equal(said_of("--rate 1 --a --b --no-b", MODELS), "");
 }
 
+static const char *always_strict(const struct opt_request *req, const struct opt *row, char *origin,
+                                 size_t size)
+{
+    (void)req;
+    snprintf(origin, size, "tare.yaml");
+    return strcmp(row->name, "strict") == 0 || strcmp(row->name, "rate") == 0 ? "1" : NULL;
+}
+
+/* What settings hold for all runs need not go with each of them; what the user writes must, and may lean on them. */
+static void test_settings_go_with_anything(void **state)
+{
+    (void)state;
+    static opt_layer_fn *const layers[] = {always_strict, NULL};
+    const struct {
+        const char *word, *said;
+    } cases[] = {{"--b", ""}, {"--strict", "--strict goes with --base or --batch"}};
+    for (size_t i = 0; i < 2; i++) {
+        static const struct opt_usage of_rules = {.synopsis = "tare try", .kinds = kinds};
+        struct opt_given given = {0};
+        struct opt_request r = {
+            .command = "try", .usage = &of_rules, .rows = rules, .given = &given, .layers = layers};
+        char name[] = "try", word[16], *list[] = {name, word, NULL}, **rest = list;
+        int n = 2;
+        snprintf(word, sizeof word, "%s", cases[i].word);
+        memset(&w, 0, sizeof w);
+        err = (tare_error)TARE_ERROR_INIT;
+        opt_read(&r, &n, &rest, &help, &err);
+        assert_string_equal(err.text, cases[i].said);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -419,6 +450,7 @@ int main(void)
         cmocka_unit_test(test_layers),     cmocka_unit_test(test_help_changes_nothing),
         cmocka_unit_test(test_completion),
         cmocka_unit_test(test_what_goes_together),
+        cmocka_unit_test(test_settings_go_with_anything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

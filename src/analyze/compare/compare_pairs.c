@@ -325,7 +325,7 @@ static void add_warnings(struct comparison *c, struct comparison_case *to, const
     if (in->few_launches && set->elsewhere)
         comparison_note(
             c, to, "launches.few", "warn",
-            "there was time for %zu stretches of requests, not for %zu: the interval is wider for it; a "
+            "there was time for %zu of %zu stretches of requests: the interval is wider for it; a "
             "longer --budget helps",
             set->n_epochs, r->least_epochs);
     else if (in->few_launches)
