@@ -409,10 +409,10 @@ static void test_what_goes_together(void **state)
     assert_string_equal(said_of("--rate 1 --a --b --no-b", MODELS), "");
 }
 
-static const char *always_strict(const struct opt_request *req, const struct opt *row, char *origin,
+static const char *always_strict(const struct opt_request *of, const struct opt *row, char *origin,
                                  size_t size)
 {
-    (void)req;
+    (void)of;
     snprintf(origin, size, "tare.yaml");
     return strcmp(row->name, "strict") == 0 || strcmp(row->name, "rate") == 0 ? "1" : NULL;
 }
@@ -421,7 +421,7 @@ static const char *always_strict(const struct opt_request *req, const struct opt
 static void test_settings_go_with_anything(void **state)
 {
     (void)state;
-    static opt_layer_fn *const layers[] = {always_strict, NULL};
+    static opt_layer_fn *const always[] = {always_strict, NULL};
     const struct {
         const char *word, *said;
     } cases[] = {{"--b", ""}, {"--strict", "--strict goes with --base or --batch"}};
@@ -429,7 +429,7 @@ static void test_settings_go_with_anything(void **state)
         static const struct opt_usage of_rules = {.synopsis = "tare try", .kinds = kinds};
         struct opt_given given = {0};
         struct opt_request r = {
-            .command = "try", .usage = &of_rules, .rows = rules, .given = &given, .layers = layers};
+            .command = "try", .usage = &of_rules, .rows = rules, .given = &given, .layers = always};
         char name[] = "try", word[16], *list[] = {name, word, NULL}, **rest = list;
         int n = 2;
         snprintf(word, sizeof word, "%s", cases[i].word);
