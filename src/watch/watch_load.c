@@ -78,7 +78,7 @@ tare_status load_side_start(struct load_side *l, pid_t program, const char *trac
 void load_side_ended(struct load_side *l, int status, pid_t program)
 {
     l->pid = 0;
-    l->ended = !l->stopped;
+    l->ended = program && !l->stopped;
     l->status = status;
     l->ended_ns = clock_raw_ns();
     if (program) kill(program, SIGTERM);

@@ -18,7 +18,7 @@ struct load_side {
     char *const *words;           /* of `tare bench`, NULL at the end; NULL: there is none */
     pid_t pid;                    /* 0: it does not run */
     bool quiet;                   /* its answer is not shown */
-    bool started, ended, stopped; /* ended: by itself; stopped: by load_side_stop() */
+    bool started, ended, stopped; /* ended: before the program did; stopped: by load_side_stop() */
     int status;                   /* of wait */
     uint64_t ended_ns;            /* 0: it has not */
 };
