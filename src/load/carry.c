@@ -11,6 +11,8 @@
 #include "core/mem.h"
 #include "load/engine_parts.h"
 
+_Static_assert(sizeof((struct carrier *)0)->span == LOAD_SPAN_ROOM * sizeof(uint64_t), "room of a span");
+
 enum { EVENTS = 64, ROOM = 1 << 16, READS = 16 };
 #define REMAP_NS 100000000 /* the two clocks drift apart by 50 us at most meanwhile */
 #define STAMP_AGE_NS UINT64_C(5000000000)

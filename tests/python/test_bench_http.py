@@ -247,6 +247,7 @@ def test_two_services_in_turn(service, compare, tmp_path):
     assert document["verdict"] in ("regressed", "inconclusive")
     kept = next((tmp_path / "tare-results").glob("*.json")).read_text()
     assert "s3cret" not in kept and document["base"]["type"] == "http"
+    assert "/fixed?.." in document["reproduce"]  # which says where something was left out
 
 
 def test_services_are_compared_with_company_and_some_failures(service, compare):

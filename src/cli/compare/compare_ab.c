@@ -219,6 +219,7 @@ static void tell_asking(struct buf *b, const struct compare_args *a)
     add_list(b, "expect-json", &q->json);
     if (q->status) buf_printf(b, " --expect-status %llu", (unsigned long long)q->status);
     if (a->concurrency > 1) buf_printf(b, " --concurrency %llu", (unsigned long long)a->concurrency);
+    if (q->connections) buf_printf(b, " --connections %llu", (unsigned long long)q->connections);
     if (q->fresh) buf_add_str(b, " --fresh");
 }
 

@@ -154,11 +154,13 @@ static int read_command(struct cli *cli, const struct compare_args *a, struct co
 
 /* ---- services ---- */
 
+/* Both sides get the same requests, and so does who measures it again: the seed of the coin, which may be a new one
+ * each time, is not theirs. */
 static int read_service(struct cli *cli, const struct compare_args *a, struct compare_side *s,
                         struct arena *arena)
 {
     const char *url = s->name;
-    const struct asking_to to = {url, a->common.inputs, a->seed};
+    const struct asking_to to = {url, a->common.inputs, 0};
     s->url = url;
     s->name = arena_printf(arena, "%.*s", (int)strcspn(url, "?#"), url); /* a query may hold secrets */
     int rc = asking_read(cli, &a->asking, &to, &s->asking);
