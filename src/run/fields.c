@@ -172,6 +172,12 @@ static const char *check_histogram(const void *p)
     return NULL;
 }
 
+static const char *check_graph(const void *p)
+{
+    const struct run_graph *g = p;
+    return g->n_from != g->n_to ? "from and to are not of one length" : NULL;
+}
+
 static const char *check_proof(const void *p)
 {
     const struct run_proof *f = p;

@@ -71,6 +71,7 @@ static const struct reason of_cases[] = {
     {"nan_outputs", {"its outputs were not looked at", no_model, nothing, untold}},
     {"cost", {unprofiled, no_model, NULL, "no model was given (--model), or its dimensions are unknown"}},
     {"layers", {unprofiled, no_model, NULL, NULL}},
+    {"graph", {unprofiled, no_model, NULL, "no model was given (--model)"}},
     {"profile", {unprofiled, no_model, nothing, untold}},
     {"launches", {"a single launch (--repeat)", once, nothing, untold}},
     {"anchored", {"no anchor was measured beside it (--anchor)", once, nothing, untold}},

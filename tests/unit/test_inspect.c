@@ -272,11 +272,54 @@ static void test_document(void **state)
     assert_int_equal(c->layers.at[1]->output_bytes.v, 192);
     assert_int_equal(c->layers.at[1]->bytes.v, 192 + 256 + 192);
     assert_int_equal(c->cost.macs.v, s->cost.macs.v);
+    assert_true(c->graph.known);
+    assert_int_equal(c->graph.n_from, 3);
+    assert_int_equal(c->graph.n_to, 3);
+    for (size_t k = 0; k < 3; k++) {
+        assert_int_equal(c->graph.from[k], k);
+        assert_int_equal(c->graph.to[k], k + 1);
+    }
     if (run_write(&run, &text, &err) < 0) fail_msg("%s", err.text);
     buf_release(&text);
     run_release(&run);
     inspected_release(&i);
     graph_release(&g);
+}
+
+/* One edge for a value that is read twice, and none at all of a single node. */
+static void test_edges(void **state)
+{
+    (void)state;
+    struct graph g = GRAPH_INIT, one = GRAPH_INIT;
+    struct run run;
+    tare_error err = TARE_ERROR_INIT;
+    graph_values(&g, "x=float[2] y=float[2]");
+    graph_node(&g, "Relu", "x", "a", "");
+    graph_node(&g, "Relu", "y", "b", "");
+    graph_node(&g, "Mul", "b,b", "c", "");
+    graph_node(&g, "Add", "a,c", "d", "");
+    graph_output(&g, "d");
+    graph_read(&g, 17);
+    graph_values(&one, "x=float[2]");
+    graph_node(&one, "Relu", "x", "a", "");
+    graph_output(&one, "a");
+    graph_read(&one, 17);
+    struct inspected i = inspect(&g.model, NULL, 0), single = inspect(&one.model, NULL, 0);
+    assert_int_equal(run_init(&run, "inspect", &err), TARE_OK);
+    struct run_case *c = run_add_case(&run, "four"), *alone = run_add_case(&run, "one");
+    assert_int_equal(inspect_record_layers(&i, &run, c, &err), TARE_OK);
+    assert_int_equal(inspect_record_layers(&single, &run, alone, &err), TARE_OK);
+    static const uint64_t from[] = {1, 0, 2}, to[] = {2, 3, 3};
+    assert_int_equal(c->graph.n_from, 3);
+    assert_memory_equal(c->graph.from, from, sizeof from);
+    assert_memory_equal(c->graph.to, to, sizeof to);
+    assert_false(alone->graph.known);
+    assert_non_null(run_reason(&alone->unknown, "graph"));
+    run_release(&run);
+    inspected_release(&i);
+    inspected_release(&single);
+    graph_release(&g);
+    graph_release(&one);
 }
 
 static void test_document_of_unknown(void **state)
@@ -432,6 +475,7 @@ int main(void)
         cmocka_unit_test(test_unknown_nodes),
         cmocka_unit_test(test_document),
         cmocka_unit_test(test_document_of_unknown),
+        cmocka_unit_test(test_edges),
         cmocka_unit_test(test_references),
         cmocka_unit_test(test_out_of_memory),
     };

@@ -319,6 +319,11 @@ static void joined_with_graphs(void **state)
     assert_int_equal(layer(j.c, "ReorderInput", NULL)->nodes.v, 0);
     assert_string_equal(layer(j.c, "ReorderInput", NULL)->group, "layout");
     assert_int_equal(layer(j.c, "/last", NULL)->nodes.v, 1);
+    assert_int_equal(j.c->graph.n_from, 5); /* by time: (runtime), then as the nodes stand */
+    for (size_t k = 0; k < 5; k++) {
+        assert_int_equal(j.c->graph.from[k], k + 1);
+        assert_int_equal(j.c->graph.to[k], k + 2);
+    }
     run_release(&j.run);
     ort_profile_release(&p);
     buf_release(&b);

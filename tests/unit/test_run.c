@@ -129,7 +129,7 @@ static void test_default_reasons(void **state)
             "samples\nwarmup_runs\nunit\nunits_per_run\nconfidence\nload_ns\nfirst_run_ns\nfailed_runs\nlatency_ns\n"
             "samples_raw\nthroughput\nmemory\ncpu\noutliers\nio\nstability\nself\n",
         [RUN_BY_WATCH] = "samples\ncpu\nio\n",
-        [RUN_BY_INSPECT] = "cost\nlayers\n",
+        [RUN_BY_INSPECT] = "cost\nlayers\ngraph\n",
         [RUN_BY_IMPORT] = "layers\n",
     };
     for (int by = 0; by < RUN_PRODUCERS; by++) {

@@ -314,18 +314,39 @@ static struct ranked *choose_layers(const struct inspected *i, size_t n)
     return all;
 }
 
+struct choice {
+    const struct ranked *items;
+    size_t n; /* the last that were added to the case, in this order */
+};
+
 /* Where names say nothing the nodes around do; layers_group() does the rest. */
-static tare_status group_layers(const struct inspected *i, struct run_case *c, const struct ranked *chosen,
-                                size_t n, tare_error *err)
+static tare_status group_layers(const struct inspected *i, struct run_case *c, struct choice chosen,
+                                tare_error *err)
 {
     const struct onnx_graph *g = &i->model->graph;
     struct layer_near near;
     tare_status s = layer_near_build(&near, g, err);
-    for (size_t k = 0; s == TARE_OK && k < n; k++) {
-        const struct onnx_node *node = i->layers.items[chosen[k].layer].at->node;
-        c->layers.at[c->layers.n - n + k]->group = layer_near_group(&near, (size_t)(node - g->nodes.items));
+    for (size_t k = 0; s == TARE_OK && k < chosen.n; k++) {
+        const struct onnx_node *node = i->layers.items[chosen.items[k].layer].at->node;
+        c->layers.at[c->layers.n - chosen.n + k]->group =
+            layer_near_group(&near, (size_t)(node - g->nodes.items));
     }
     layer_near_release(&near);
+    return s;
+}
+
+static tare_status join_layers(const struct inspected *i, struct run *run, struct run_case *c,
+                               struct choice chosen, tare_error *err)
+{
+    const struct onnx_graph *g = &i->model->graph;
+    struct run_layer **of_node = mem_new(g->nodes.n, sizeof(struct run_layer *));
+    if (!of_node) return error_nomem(err, "a graph of %zu nodes", g->nodes.n);
+    for (size_t k = 0; k < chosen.n; k++) {
+        size_t node = (size_t)(i->layers.items[chosen.items[k].layer].at->node - g->nodes.items);
+        if (node < g->nodes.n) of_node[node] = c->layers.at[c->layers.n - chosen.n + k];
+    }
+    tare_status s = layer_graph_record(run, c, g, of_node, err);
+    mem_free(of_node);
     return s;
 }
 
@@ -336,7 +357,8 @@ tare_status inspect_record_layers(const struct inspected *i, struct run *run, st
     struct ranked *chosen = choose_layers(i, n);
     if (!chosen) return error_nomem(err, "%zu layers", i->layers.n);
     for (size_t k = 0; k < n; k++) record_layer(i, run, c, &i->layers.items[chosen[k].layer]);
-    tare_status s = run->arena.failed ? TARE_NOMEM : group_layers(i, c, chosen, n, err);
+    tare_status s = run->arena.failed ? TARE_NOMEM : group_layers(i, c, (struct choice){chosen, n}, err);
+    if (s == TARE_OK) s = join_layers(i, run, c, (struct choice){chosen, n}, err);
     mem_free(chosen);
     c->cost = inspect_cost(i, &i->total);
     explain_cost(run, &c->unknown, "cost", &c->cost);

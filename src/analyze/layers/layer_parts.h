@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * layer_parts.h - what layers.c is made of: typical times of a profile's nodes and which node of a graph they are
- * (layer_times.c), which nodes of the user's file those stand for (layer_source.c), and groups by neighbours
- * (layers_group.c). Pure; private to src/analyze. */
+ * (layer_times.c), which nodes of the user's file those stand for (layer_source.c), groups by neighbours
+ * (layers_group.c), and edges between layers (layer_graph.c). Pure; private to src/analyze. */
 #ifndef ANALYZE_LAYER_PARTS_H
 #define ANALYZE_LAYER_PARTS_H
 
@@ -11,6 +11,7 @@
 #include "core/vec.h"
 #include "model/onnx/onnx.h"
 #include "model/profile/ort_profile.h"
+#include "run/run.h"
 
 /* ---- layer_times.c ---- */
 
@@ -137,5 +138,12 @@ struct layer_near {
 tare_status layer_near_build(struct layer_near *out, const struct onnx_graph *g, tare_error *err);
 void layer_near_release(struct layer_near *n);
 const char *layer_near_group(const struct layer_near *n, size_t node); /* NULL: not told */
+
+/* ---- layer_graph.c ---- */
+
+/* Fills c->graph with which of the case's layers reads what another made. of_node: per node of `g` its layer, or NULL.
+ * To be called once the layers stand in the order in which they are written. */
+tare_status layer_graph_record(struct run *run, struct run_case *c, const struct onnx_graph *g,
+                               struct run_layer *const *of_node, tare_error *err);
 
 #endif

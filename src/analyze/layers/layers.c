@@ -26,6 +26,7 @@ struct joining {
     struct layer_near near;      /* groups by neighbours in the graph that ran, or in the file's */
     struct layer_nodes nodes;    /* slots in the optimised graph */
     struct map_str source_named; /* name -> node + 1 of the file's graph */
+    struct run_layer **of_node;  /* per node of the graph that ran, or of the file's: its layer, or NULL */
     struct map_u64 layer_of;     /* node of a graph (its address) -> layer of its inspected + 1 */
     struct layer_gpu gpu;        /* with a record of the GPU */
     bool on_gpu;                 /* and it tells the times of nodes */
@@ -230,6 +231,12 @@ static const struct onnx_graph *graph_of(const struct onnx_model *m)
     return m ? &m->graph : NULL;
 }
 
+/* Whose nodes the layers are. NULL: unknown. */
+static const struct onnx_graph *shown_graph(const struct joining *j)
+{
+    return graph_of(j->in->optimized_model ? j->in->optimized_model : j->in->source_model);
+}
+
 static tare_status index_layers(struct joining *j, const struct inspected *i)
 {
     tare_status s = TARE_OK;
@@ -252,6 +259,10 @@ static tare_status index_graphs(struct joining *j)
     tare_status s = layer_nodes_init(&j->nodes, &j->times, optimized, j->err);
     if (s == TARE_OK) s = layer_near_build(&j->near, optimized ? optimized : source, j->err);
     if (s == TARE_OK) s = layer_nodes_names(&j->source_named, source, j->err);
+    if (s == TARE_OK && shown_graph(j)) {
+        j->of_node = mem_new(shown_graph(j)->nodes.n, sizeof *j->of_node);
+        if (!j->of_node) s = error_nomem(j->err, "a graph of %zu nodes", shown_graph(j)->nodes.n);
+    }
     if (s == TARE_OK) s = index_layers(j, j->in->optimized);
     if (s == TARE_OK) s = index_layers(j, j->in->source);
     if (s == TARE_OK && source && optimized) {
@@ -477,6 +488,17 @@ static const char *full_name(struct joining *j, const struct layer_slot *slot, s
     return arena_printf(a, "%s > %s", j->times.slots.items[slot->parent].event->node, slot->event->node);
 }
 
+/* For the edges between layers. Without the optimised graph, that of the file which kept its name. */
+static void put_node(struct joining *j, struct run_layer *l, const struct layer_slot *slot, size_t node)
+{
+    if (!j->of_node || slot->parent != SIZE_MAX) return;
+    if (!j->in->optimized_model) {
+        const struct onnx_node *found = source_node(j, slot->event->node);
+        node = found ? (size_t)(found - shown_graph(j)->nodes.items) : SIZE_MAX;
+    }
+    if (node != SIZE_MAX) j->of_node[node] = l;
+}
+
 /* Only nodes of the main graph are found in the optimised graph. What is nested in a loop or a branch gets its cost
  * from that body, and without an optimised graph the file's node of that name must do. */
 static tare_status add_slot(struct joining *j, size_t k)
@@ -494,6 +516,7 @@ static tare_status add_slot(struct joining *j, size_t k)
     l->group = group_of(j, l, node);
     if (node != SIZE_MAX && j->has_map) l->nodes = known_u64(j->map.of[node].n);
     put_times(j, l, slot);
+    put_node(j, l, slot, node);
     if (slot->parent != SIZE_MAX) return put_body_cost(j, l, slot);
     return node != SIZE_MAX ? put_node_cost(j, l, node) : put_file_cost(j, l, e);
 }
@@ -568,6 +591,8 @@ static tare_status join_profile(struct joining *j)
     if (s < 0) return s;
     qsort(j->c->layers.at, j->c->layers.n, sizeof(struct run_layer *), by_time);
     fold_rest(j);
+    if (j->of_node) s = layer_graph_record(j->run, j->c, shown_graph(j), j->of_node, j->err);
+    if (s < 0) return s;
     return j->run->arena.failed ? error_nomem(j->err, "layers") : TARE_OK;
 }
 
@@ -594,5 +619,6 @@ tare_status layers_join(struct run *run, struct run_case *c, const struct layers
     layer_nodes_release(&j.nodes);
     map_str_release(&j.source_named);
     map_u64_release(&j.layer_of);
+    mem_free(j.of_node);
     return s;
 }

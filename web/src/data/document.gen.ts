@@ -779,6 +779,19 @@ export const LAYER: Shape = {
   speedup_if_free: "number",
 };
 
+/** Which of the case's layers reads what another made: edge k leads from layer from[k] to layer to[k]. */
+export interface Graph {
+  /** Per edge the place among `layers`, from 0, of the layer that made a value. */
+  from?: number[] | null;
+  /** Per edge the place of a layer that reads it. */
+  to?: number[] | null;
+}
+
+export const GRAPH: Shape = {
+  from: "numbers",
+  to: "numbers",
+};
+
 /** How the pass that timed layers relates to runs without it. */
 export interface Profile {
   /** Profiled runs. */
@@ -1508,6 +1521,8 @@ export interface Case {
   cost?: Cost | null;
   /** Nodes of the graph, or groups; timed in a separate profiled pass (docs/layers.md). */
   layers?: Layer[] | null;
+  /** How these layers hang together. */
+  graph?: Graph | null;
   /** The profiled pass. */
   profile?: Profile | null;
   /** Several whole benches, each in a process of its own; numbers and intervals of the case are then over them. */
@@ -1560,6 +1575,7 @@ export const CASE: Shape = {
   nan_outputs: "number",
   cost: COST,
   layers: [LAYER],
+  graph: GRAPH,
   profile: PROFILE,
   launches: [LAUNCH],
   anchored: [ANCHORED],
