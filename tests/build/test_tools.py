@@ -549,3 +549,23 @@ def test_every_promise_names_its_test():
     assert not bad and rows >= 15
     planted = '| never | so | `tests/fault/guest.py`: "no such test" |\n| nor | so | `no/such/file.py` |\n| at all | so | somewhere |\n'
     assert len(broken_promises(planted)[0]) == 3
+
+
+@pytest.mark.parametrize("flavor, bug, name", [
+    ("asan", "free(p); p[0] = 1;", "heap-use-after-free"),
+    ("asan", "p[0] = INT_MAX; p[0] += n;", "signed integer overflow"),
+    ("tsan", "pthread_t t; pthread_create(&t, NULL, other, p); p[0]++; pthread_join(t, NULL);", "data race"),
+])  # fmt: skip
+def test_a_sanitizer_names_function_and_line(flavor, bug, name, tmp_path):
+    """What each flavour is compiled with is enough for that, in a function that is inlined, too."""
+    with open(os.path.join(ROOT, "Makefile"), encoding="utf-8") as f:
+        flags = re.search(r"^FLAGS_%s +:= (.*)$" % flavor, f.read(), re.M).group(1).split()
+    source = tmp_path / "planted.c"
+    source.write_text("#include <limits.h>\n#include <pthread.h>\n#include <stdlib.h>\nvoid *other(void *p)\n{\n    ++*(int *)p;\n    return NULL;\n}\n"
+                      "static inline void at_fault(int *p, int n)\n{\n    %s\n    (void)n;\n}\n"
+                      "int main(int n, char **v)\n{\n    int *p = malloc(sizeof *p);\n    *p = n + !v;\n    at_fault(p, n);\n    return *p;\n}\n" % bug)  # fmt: skip
+    rc, said = run("gcc", *flags, "-pthread", str(source), "-o", str(tmp_path / "planted"))
+    assert rc == 0, said
+    fixed = ["setarch", "-R"] if subprocess.run(["setarch", "-R", "true"], check=False, capture_output=True).returncode == 0 else []
+    rc, said = run(*fixed, str(tmp_path / "planted"), env={**os.environ, "UBSAN_OPTIONS": "print_stacktrace=1"})
+    assert rc != 0 and name in said and "planted.c:11" in said and "at_fault" in said, said
