@@ -305,6 +305,9 @@ static int on_headers_complete(llhttp_t *m)
     struct http_head *h = p->head;
     if (!p->saw_version) return refuse(p, 505, "only HTTP/1.0 and 1.1 are served");
     if ((!p->replies && split_target(p)) || check_headers(p)) return -1;
+    /* A blank of another kind behind the word: what two readers of one message read differently is refused. */
+    if (h->chunked && !(m->flags & F_CHUNKED))
+        return refuse(p, 400, "Transfer-Encoding is not just the word chunked");
     if (p->replies) {
         h->status = (uint16_t)m->status_code;
         if (h->status < 100 || h->status == 101) return refuse(p, 0, "this is no status of a reply");

@@ -83,6 +83,7 @@ static const struct framing_case framing_cases[] = {
     ONE("Transfer-Encoding chunked, gzip", POST "Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n", "501|400"),
     ONE("Transfer-Encoding identity", POST "Transfer-Encoding: identity\r\n\r\n", "501|400"),
     ONE("Transfer-Encoding empty", POST "Transfer-Encoding:\r\n\r\n0\r\n\r\n", "400"),
+    ONE("Transfer-Encoding chunked and a tab", POST "Transfer-Encoding: chunked\t\r\n\r\n0\r\n\r\n", "400"),
     ONE("Transfer-Encoding with vertical tab", POST "Transfer-Encoding: \x0b" "chunked\r\n\r\n0\r\n\r\n", "400|501"),
     ONE("Transfer-Encoding in HTTP/1.0",
         "POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400"),

@@ -249,10 +249,10 @@ static void put_site(struct answer *a, const struct memory_site *s)
 void memory_put_sites(struct answer *a, const struct memory_process *p)
 {
     answer_list(a, "sites");
-    for (const struct memory_site *s = p->sites; s < p->sites + p->n_sites; s++) {
+    for (size_t i = 0; i < p->n_sites; i++) {
         answer_object(a, NULL);
-        put_site(a, s);
-        put_frames(a, s);
+        put_site(a, &p->sites[i]);
+        put_frames(a, &p->sites[i]);
         answer_object_end(a);
         stream_poll(&a->stream);
     }
