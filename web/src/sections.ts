@@ -17,6 +17,7 @@ import { history } from "./sections/history";
 import { kernels } from "./sections/kernels";
 import { layers } from "./sections/layers";
 import { memory } from "./sections/memory";
+import { model } from "./sections/model";
 import { pareto } from "./sections/pareto";
 import { proof } from "./sections/proof";
 import { requests } from "./sections/requests";
@@ -53,6 +54,7 @@ export const sections: readonly Section[] = [
   distribution,
   memory,
   layers,
+  model,
   roofline,
   pareto,
   timeline,

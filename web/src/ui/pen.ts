@@ -73,6 +73,8 @@ export class SvgPen implements Pen {
     private readonly width: number,
     private readonly height: number,
     private readonly paper: string,
+    /** How far from the corner the picture's own 0, 0 is. */
+    private readonly inset = 0,
   ) {}
 
   path(points: readonly (readonly [number, number])[], s: Stroke): void {
@@ -97,12 +99,16 @@ export class SvgPen implements Pen {
     );
   }
 
+  private moved(inner: string): string {
+    return this.inset ? `<g transform="translate(${this.inset} ${this.inset})">${inner}</g>` : inner;
+  }
+
   /** The whole picture, with its title for readers that cannot see it. */
   finish(title: string): string {
     const size = `width="${this.width}" height="${this.height}" viewBox="0 0 ${this.width} ${this.height}"`;
     return (
       `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="${FONT}" font-size="${SIZE}" role="img"><title>${xml(title)}</title>` +
-      `<rect width="100%" height="100%" fill="${xml(this.paper)}"/>${this.parts.join("")}</svg>\n`
+      `<rect width="100%" height="100%" fill="${xml(this.paper)}"/>${this.moved(this.parts.join(""))}</svg>\n`
     );
   }
 }
