@@ -245,6 +245,13 @@ def profile_document(profile: Any, name: str) -> dict[str, Any]:
         "schema": "tare.profile/1",
         "name": name,
         "unit": "ns",
+        "measured": {
+            "duration_ns": round(profile.seconds * 1e9),
+            "processes": 1,
+            "threads": len(trees),
+            "own_ns": round(own) if (own := profile.self_cost["total_ns"]) is not None else None,
+            "lost": profile._status()["lost"],
+        },
         "frames": {"name": names, "file": ["" if f == "~" else f for f in file], "line": line},
         "nodes": nodes,
     }

@@ -178,6 +178,9 @@ def test_the_pages_document(python):
     assert "</script>" in [frames["name"][frame] for frame in nodes["frame"]]
     names = [frames["name"][frame] for frame in nodes["frame"]]
     assert sum(calls for name, calls in zip(names, nodes["calls"]) if name == "g") == 2
+    measured = document["measured"]
+    assert (measured["processes"], measured["threads"], measured["lost"]) == (1, 2, 0)
+    assert measured["duration_ns"] > 0 and (measured["own_ns"] is None or measured["own_ns"] > 0)
 
 
 def test_the_page(python, tmp_path):

@@ -54,6 +54,14 @@ static void nodes_are_in_preorder_with_their_times(void **state)
     assert_true(json_is_null(json_array_get(column(j, "frames", "line"), SITE_HOSTILE)));
     assert_null(json_object_get(j, "base"));
     assert_null(json_object_get(j, "threads"));
+    json_t *m = json_object_get(j, "measured");
+    assert_int_equal(json_integer_value(json_object_get(m, "threads")), f->source.n_threads);
+    assert_int_equal(json_integer_value(json_object_get(m, "processes")), f->source.n_processes);
+    assert_int_equal(json_integer_value(json_object_get(m, "lost")), f->source.loss->dropped);
+    double share = json_number_value(json_object_get(m, "own_share")), read = nodes[0].gross_total_ns;
+    assert_true(share > 0 && fabs(share * read - (read - nodes[0].total_ns.value)) < read * 1e-5);
+    assert_true(fabs((double)json_integer_value(json_object_get(m, "own_ns")) - share * read) <
+                read * 1e-5 + 1);
     json_decref(j);
     buf_release(&got);
     free(f);
@@ -158,7 +166,7 @@ static void threads_have_trees_of_their_own(void **state)
     buf_release(&got);
     f->source.n_threads = 1; /* its tree is that of all threads */
     got = write_profile(&in);
-    assert_null(strstr(got.data, "\"threads\""));
+    assert_null(strstr(got.data, "\"threads\":["));
     assert_int_equal(asked, 3);
     buf_release(&got);
     free(f);

@@ -39,7 +39,7 @@ test("pointing reads, clicking chooses, links lead from kernel to launch to rang
   await withPage(fill("small", [small()]), async (p) => {
     await show(p);
     await p.mouse.move(...(await at(p, 0.2, STREAM)));
-    assert.match(await p.textContent(".bartip"), /gemm_a.*kernel, matmul.*200.µs.*at 100.µs.*grid 64×2×1, block 256.*32 registers, 1.KiB shared.*100.µs after its launch began/);
+    assert.match(await p.textContent(".tip"), /gemm_a.*kernel, matmul.*200.µs.*at 100.µs.*grid 64×2×1, block 256.*32 registers, 1.KiB shared.*100.µs after its launch began/);
     await p.mouse.click(...(await at(p, 0.2, STREAM)));
     assert.match(await detail(p), /gemm_a.*void gemm_a<float>\(\)/);
     assert.match(await hash(p), /bars\.at=4/);
@@ -168,7 +168,7 @@ test("names are text, whatever is in them", async () => {
   await withPage(fill("hostile", [small([bad, bad, `${bad}1`, `${bad}2`.repeat(3000)])]), async (p) => {
     await show(p);
     await p.mouse.move(...(await at(p, 0.2, STREAM)));
-    assert.match(await p.textContent(".bartip b"), /<img src=x/);
+    assert.match(await p.textContent(".tip b"), /<img src=x/);
     assert.equal(await p.locator("main img").count(), 0);
     assert.equal(await overflow(p), 0);
   });

@@ -27,7 +27,8 @@ const profile = (nodes, names, more = {}) => ({
 /** main (100) calls left (60, of which deep 50) and right (30); right calls deep (10). */
 const small = () => profile({ parent: [-1, 0, 0, 1, 2], frame: [0, 1, 2, 3, 3], self: [10, 10, 20, 50, 10], total: [100, 60, 30, 50, 10], calls: [1, 2, 3, 4, 5] }, ["main", "left", "right", "deep"]);
 
-const detail = (page) => page.textContent(".flamedetail p");
+/** What is beside the pointer, else what is said of the frame that was chosen. */
+const detail = (page) => page.evaluate(() => (document.querySelector(".tip") ?? document.querySelector(".flamedetail p")).textContent);
 const hash = (page) => page.evaluate(() => decodeURIComponent(location.hash));
 
 /** A point of the graph: part of the width, row from the top. */
@@ -35,6 +36,64 @@ async function at(page, x, row) {
   const box = await page.locator(".flamebox canvas").first().boundingBox();
   return [box.x + box.width * x, box.y + row * 19 + 9];
 }
+
+// ---- the head, the costliest functions, waiting ----
+
+/** main (100) calls work (30), a lock (50) and sleep (10) within nap (15): 60 of it were waiting. */
+const waiting = () => profile({ parent: [-1, 0, 0, 0, 3], frame: [0, 1, 2, 3, 4], self: [5, 30, 50, 5, 10], total: [100, 30, 50, 15, 10], calls: [1, 1, 1, 1, 1] },
+  ["main", "work", "<method 'acquire' of '_thread.lock' objects>", "nap", "<built-in method time.sleep>"], { measured: { duration_ns: 4e6, processes: 1, threads: 3, own_ns: 2000, own_share: 0.0005, lost: 0 } });
+
+test("the head says what was recorded; without it there is none", async () => {
+  await withPage(fill("head", [waiting()]), async (p) => {
+    const tiles = await p.$$eval("#flame .tiles > div", (all) => all.map((t) => t.textContent.replace(/\u00a0/g, " ")));
+    assert.deepEqual(tiles, ["Duration4 msrecorded, by the clock", "Threads3in 1 process", "Cost of tare itself0.05 %2 µs, taken out", "Lostnothingevery call is here"]);
+    assert.deepEqual(await violations(p), []);
+  });
+  await withPage(fill("headless", [small()]), async (p) => assert.equal(await p.locator("#flame .tiles").count(), 0));
+});
+
+test("the costliest functions stand beside the picture, below it where there is no room; a click searches", async () => {
+  for (const width of [1280, 375])
+    await withPage(fill("top", [small()]), async (p) => {
+      const rows = await p.$$eval(".topself li", (all) => all.map((t) => t.textContent.replace(/\u00a0/g, " ")));
+      assert.deepEqual(rows, ["deep60 ns · 60 %", "right20 ns · 20 %", "main10 ns · 10 %", "left10 ns · 10 %"]);
+      const [list, graph] = [await p.locator(".topself").boundingBox(), await p.locator(".flamebox").boundingBox()];
+      if (width > 820) assert.ok(list.x >= graph.x + graph.width && list.y < graph.y + graph.height);
+      else assert.ok(list.y >= graph.y + graph.height);
+      await p.click(".topself button:has-text('deep')");
+      assert.match(await p.textContent(".found"), /1 function, 2 paths/);
+      assert.equal(await p.getAttribute(".topself button:has-text('deep')", "aria-pressed"), "true");
+      await p.click(".topself button:has-text('deep')");
+      assert.equal(await p.locator(".found").count(), 0);
+      assert.ok((await overflow(p)) <= 0);
+    }, { width });
+});
+
+test("waiting can be hidden: its calls, and its time in those that called them", async () => {
+  await withPage(fill("waiting", [waiting()]), async (p) => {
+    assert.match(await p.textContent(".summary"), /5 call paths.*100.ns in all.*_thread\.lock' objects> \(50/);
+    await p.click("button:text-is('Hide waiting')");
+    assert.match(await p.textContent(".summary"), /3 call paths.*40.ns in all.*work \(75/);
+    assert.match(await hash(p), /flame\.busy=1/);
+    assert.match(await p.textContent(".note"), /Calls in which threads waited .* are left out/);
+    await p.mouse.move(...(await at(p, 0.05, 0)));
+    assert.match(await detail(p), /^maintotal 40.ns/);
+  });
+  await withPage(fill("busy", [small()]), async (p) => assert.equal(await p.locator("button:text-is('Hide waiting')").count(), 0));
+});
+
+test("what the pointer is told takes no room: nothing on the page moves", async () => {
+  const boxes = (p) => p.evaluate(() => [...document.querySelectorAll("main h2, figure, .flamebar, .flamedetail, .flamebox, .topself, .summary, footer")].map((e) => JSON.stringify(e.getBoundingClientRect())));
+  for (const view of ["icicle", "sandwich"])
+    await withPage(fill("still", [small()]), async (p) => {
+      const before = await boxes(p);
+      await p.mouse.move(...(await at(p, 0.5, 0)));
+      assert.match(await p.textContent(".tip b"), /main|deep/);
+      assert.deepEqual(await boxes(p), before);
+      await p.mouse.move(2, 2);
+      assert.equal(await p.locator(".tip").count(), 0);
+    }, { hash: `flame.view=${view}` });
+});
 
 // ---- real traces ----
 
@@ -167,10 +226,10 @@ test("a sandwich has callers above and callees below", async () => {
     assert.equal(await canvases.count(), 2);
     const callers = await canvases.nth(0).boundingBox();
     await p.mouse.move(callers.x + 20, callers.y + 9);
-    assert.match(await p.locator(".flamedetail p").nth(0).textContent(), /^main.*total 30.ns/);
+    assert.match(await detail(p), /^main.*total 30.ns/);
     const callees = await canvases.nth(1).boundingBox();
     await p.mouse.move(callees.x + 20, callees.y + 19 + 9);
-    assert.match(await p.locator(".flamedetail p").nth(1).textContent(), /^deep.*total 10.ns/);
+    assert.match(await detail(p), /^deep.*total 10.ns/);
     assert.match(await hash(p), /fn=2/);
     assert.deepEqual(await violations(p), []);
     await shot(p, "flame-sandwich");

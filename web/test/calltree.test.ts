@@ -3,7 +3,7 @@
 // the plain way of counting.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { calleesOf, callersOf, changeOf, diffTrees, flatten, kidsOf, outermost, ranked, sameFunctions, searchTree, wholeOf } from "../src/data/calltree";
+import { calleesOf, callersOf, changeOf, diffTrees, flatten, kidsOf, outermost, plainName, ranked, sameFunctions, searchTree, waits, wholeOf, withoutWaiting } from "../src/data/calltree";
 import { readProfile } from "../src/data/profile";
 import { profileOf, randomDocument, totalsOf } from "./trees";
 
@@ -121,4 +121,25 @@ test("nothing at all", () => {
   assert.equal(outermost(p.tree, kidsOf(p.tree), 0).length, 0);
   assert.equal(wholeOf(p.tree), 0);
   assert.ok(Number.isNaN(searchTree(p.tree, p.frames, "x")!.share));
+});
+
+test("what waits: for locks, the clock, sockets, processes; under Python's names and those of the C library", () => {
+  const python = ["<method 'acquire' of '_thread.lock' objects>", "<method '__enter__' of '_thread.RLock' objects>", "<built-in method time.sleep>", "<built-in method select.select>", "<method 'poll' of 'select.epoll' objects>", "<method 'get' of '_queue.SimpleQueue' objects>", "<built-in method posix.waitpid>", "<method 'recv_into' of '_socket.socket' objects>"];
+  const c = ["pthread_cond_wait", "pthread_cond_timedwait@@GLIBC_2.3.2", "__pthread_mutex_lock", "__futex_abstimed_wait_common64", "epoll_wait", "__poll", "clock_nanosleep", "sem_wait", "wait4", "sleep"];
+  for (const name of [...python, ...c]) assert.ok(waits(name), name);
+  for (const name of ["acquire", "wait", "get", "read", "select_rows", "sleepy", "polling", "<built-in method posix.read>", "<method 'get' of 'dict' objects>", "futexes", "main", ""]) assert.ok(!waits(name), name);
+  assert.equal(plainName(python[0]!), "_thread.lock.acquire");
+  assert.equal(plainName("<built-in method builtins.exec>"), "builtins.exec");
+  assert.equal(plainName("<listcomp>"), "<listcomp>");
+});
+
+test("without waiting: its calls and all below them are gone, and their time from whoever called", () => {
+  const p = profileOf(["main 1", "main;work 2", "main;sleep 4", "main;sleep;inner 8", "main;load;poll 16", "main;load 32"]);
+  const busy = withoutWaiting(p.tree, p.frames)!;
+  const totals = new Map(Array.from(busy.frame, (f, i): [string, number] => [p.frames.name[f]!, busy.total[i]!]));
+  assert.deepEqual([...totals].sort(), [["load", 32], ["main", 35], ["work", 2]]);
+  assert.equal(wholeOf(busy), wholeOf(p.tree) - 4 - 8 - 16);
+  assert.ok(busy.parent.every((parent, i) => parent < i));
+  const none = profileOf(stacks);
+  assert.equal(withoutWaiting(none.tree, none.frames), null);
 });

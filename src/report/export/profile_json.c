@@ -314,6 +314,27 @@ static void kv_notes(struct json *j, const struct profile_input *in)
     buf_release(&note);
 }
 
+/* ---- how it was recorded ---- */
+
+/* Of gross times nothing was taken out: the share is there, what it comes to is not told twice. */
+static void kv_measured(struct json *j, const struct profile_input *in)
+{
+    const struct event_source *of = in->of.source;
+    double own = report_own_share(in->of.tree);
+    bool known = isfinite(own) && own >= 0;
+    uint64_t duration = report_span(of).duration_ns;
+    json_key(j, "measured");
+    json_object_begin(j);
+    if (duration) json_kv_uint(j, "duration_ns", duration);
+    json_kv_uint(j, "processes", of->n_processes);
+    json_kv_uint(j, "threads", of->n_threads);
+    if (known) json_kv_double(j, "own_share", round(own * 1e6) / 1e6);
+    if (known && !in->gross)
+        json_kv_uint(j, "own_ns", (uint64_t)(own * in->of.tree->nodes[0].gross_total_ns + 0.5));
+    json_kv_uint(j, "lost", of->loss->dropped);
+    json_object_end(j);
+}
+
 /* ---- all of it ---- */
 
 static tare_status kv_base(struct writer *w)
@@ -334,6 +355,7 @@ tare_status profile_json_write(struct stream *s, const struct profile_input *in)
     json_kv_string(&w.json, "schema", PROFILE_SCHEMA);
     kv_name_and_file(&w.json, in->of.source);
     json_kv_string(&w.json, "unit", "ns");
+    kv_measured(&w.json, in);
     kv_notes(&w.json, in);
     kv_frames(&w);
     tare_status status = kv_part(&w, &in->of, 0);

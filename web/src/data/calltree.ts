@@ -94,6 +94,63 @@ export function wholeOf(tree: CallTree): number {
   return sum;
 }
 
+// ---- waiting ----
+
+const BUILT_IN = /^<(?:built-in method|method) '?([\w.]+)'?(?: of '([\w.]+)' objects)?>$/;
+const WAITS = new RegExp(
+  "^(?:" +
+    [
+      "_thread\\.(?:lock|RLock)\\.(?:acquire|__enter__)|_thread\\._ThreadHandle\\.join|time\\.sleep|_queue\\.SimpleQueue\\.get",
+      "select\\.(?:select|e?poll\\.poll|kqueue\\.control)|posix\\.wait(?:pid|id|[34])?|_socket\\.socket\\.(?:accept|recv(?:_into|from|from_into|msg)?|connect)|_socket\\.(?:accept|recv)",
+      "_*pthread_(?:cond_(?:timed|clock)?wait|mutex_(?:timed|clock)?lock|join|rwlock_[rw][dr]lock|barrier_wait)|_*futex_\\w*wait\\w*|futex|do_futex_wait\\w*|sem_(?:timed|clock)?wait",
+      "_*(?:p?poll|p?select|epoll_p?wait2?)|(?:clock_)?nanosleep|u?sleep|accept4?|recv(?:from|m?msg)?|wait(?:pid|id|[34])|sig(?:timed)?wait(?:info)?",
+    ].join("|") +
+    ")$",
+);
+
+/** "_thread.lock.acquire" of "<method 'acquire' of '_thread.lock' objects>"; other names as they are. */
+export function plainName(name: string): string {
+  const b = BUILT_IN.exec(name);
+  return b ? (b[2] ? `${b[2]}.${b[1]}` : b[1]!) : name;
+}
+
+/** Is a function one in which a thread waits: for a lock, the clock, a socket, another process? */
+export function waits(name: string): boolean {
+  return WAITS.test(plainName(name).replace(/@.*$/, ""));
+}
+
+/** The tree without calls in which threads waited, and without their time in whoever called them; null: there are none. */
+export function withoutWaiting(tree: CallTree, frames: Frames): CallTree | null {
+  const waiting = frames.name.map(waits);
+  const gone = new Uint8Array(tree.n);
+  const less = new Float64Array(tree.n);
+  let some = false;
+  for (let i = 0; i < tree.n; i++) {
+    const p = tree.parent[i]!;
+    const inside = p >= 0 && gone[p] === 1;
+    if (!inside && !waiting[tree.frame[i]!]) continue;
+    gone[i] = 1;
+    some = true;
+    if (!inside) less[i] = known(tree.total[i]!);
+  }
+  if (!some) return null;
+  for (let i = tree.n - 1; i >= 0; i--) if (tree.parent[i]! >= 0) less[tree.parent[i]!]! += less[i]!;
+  const kept: number[] = [];
+  const place = new Int32Array(tree.n).fill(-1);
+  for (let i = 0; i < tree.n; i++) if (!gone[i]) place[i] = kept.push(i) - 1;
+  const pick = (of: Float64Array) => Float64Array.from(kept, (i) => of[i]!);
+  return {
+    n: kept.length,
+    parent: Int32Array.from(kept, (i) => (tree.parent[i]! < 0 ? -1 : place[tree.parent[i]!]!)),
+    frame: Int32Array.from(kept, (i) => tree.frame[i]!),
+    self: pick(tree.self),
+    total: Float64Array.from(kept, (i) => (less[i] ? Math.max(0, tree.total[i]! - less[i]!) : tree.total[i]!)),
+    error: pick(tree.error),
+    calls: pick(tree.calls),
+    hidden: tree.hidden,
+  };
+}
+
 // ---- merging ----
 
 /** A tree that grows: one node for each path. */

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // flamegraph.ts - one profile made ready to be drawn: the tree that was asked for, its layout, its functions, the words
 // about a frame and the table. Pure; the page only places it.
-import { changeOf, diffTrees, type Diff, type Flat, flatten, isTold, outermost, ranked, sameFunctions, selvesOf, sumOfRoots, wholeOf } from "./calltree";
+import { changeOf, diffTrees, type Diff, type Flat, flatten, isTold, outermost, ranked, sameFunctions, selvesOf, sumOfRoots, wholeOf, withoutWaiting } from "./calltree";
 import { layoutOf, type Layout } from "./flame";
 import { type Modules, modulesOf } from "./flamecolour";
 import type { Cell, Grid } from "./grid";
+import type { Tile } from "./headline";
 import { baseName, type CallTree, type Profile } from "./profile";
 import { count, duration, isKnown, number, ofUnit, percent, rowOf, shown, UNKNOWN } from "../ui/format";
 
@@ -33,6 +34,7 @@ export interface Graph {
 }
 
 const pickTree = (p: Profile, thread: number): CallTree => p.threads[thread]?.tree() ?? p.tree;
+const busy = (tree: CallTree, p: Profile, hide: boolean): CallTree => (hide ? withoutWaiting(tree, p.frames) : null) ?? tree;
 
 function once<T>(make: () => T): () => T {
   let made: { value: T } | null = null;
@@ -43,10 +45,10 @@ function widthsOf(diff: Diff): Float64Array {
   return diff.tree.total.map((now, i) => Math.max(now, diff.baseTotal[i]!));
 }
 
-/** `thread` -1: all of them. */
-export function graphOf(profile: Profile, thread: number, byShare: boolean): Graph {
-  const of = pickTree(profile, thread);
-  const base = thread < 0 && profile.base ? profile.base.tree() : null;
+/** `thread` -1: all of them. `hide`: without the calls in which threads waited. */
+export function graphOf(profile: Profile, thread: number, byShare: boolean, hide = false): Graph {
+  const of = busy(pickTree(profile, thread), profile, hide);
+  const base = thread < 0 && profile.base ? busy(profile.base.tree(), profile, hide) : null;
   const baseWhole = base ? wholeOf(base) : NaN;
   const scale = byShare && baseWhole > 0 ? wholeOf(of) / baseWhole : 1;
   const diff = base ? diffTrees(of, base, sameFunctions(profile.frames), scale) : null;
@@ -118,7 +120,7 @@ export function detailOf(g: Graph, tree: CallTree, node: number): string[] {
 }
 
 /** The frames with the greatest values, found without sorting all of them. */
-function greatest(values: Float64Array, n: number): number[] {
+export function greatest(values: Float64Array, n: number): number[] {
   const top: number[] = [];
   for (let f = 0; f < values.length; f++) {
     if (!(values[f]! > 0) || (top.length === n && values[f]! <= values[top[n - 1]!]!)) continue;
@@ -129,15 +131,37 @@ function greatest(values: Float64Array, n: number): number[] {
   return top;
 }
 
+/** Cut with an ellipsis and nothing else: of a name in a sentence the length does not matter. */
+const cutText = (text: string, longest: number): string => (text.length > longest ? `${text.slice(0, longest)}\u2026` : text);
+
 /** The picture in words. */
 function summaryOf(g: Graph): string {
   const { profile: p, self } = g;
   if (!g.tree.n) return "Nothing was recorded: there is no frame to show.";
-  const named = greatest(self, 3).map((f) => `${nameText(p, f, 40)}${shareText(self[f]!, g.selfWhole)}`).join(", ");
+  const named = greatest(self, 3).map((f) => `${cutText(nameText(p, f), 60)}${shareText(self[f]!, g.selfWhole)}`).join(", ");
   const most = named ? ` Most ${unitWord(p.unit)} of their own: ${named}.` : "";
   const against = g.diff ? ` Against the base, ${costText(p.unit, g.baseWhole)}: ${changeText(g.whole, g.baseWhole)}.` : "";
   const hidden = g.tree.hidden ? ` ${count(g.tree.hidden)} small paths are left out.` : "";
   return `${count(g.tree.n)} call ${g.tree.n === 1 ? "path" : "paths"}, ${g.layout.rows} deep, ${costText(p.unit, g.whole)} in all.${against}${most}${hidden}`;
+}
+
+// ---- the head: what was recorded, in few numbers ----
+
+const counted = (n: number, one: string, many: string): string => `${count(n)} ${n === 1 ? one : many}`;
+
+/** Duration, threads, tare's own cost, what was lost; only what the document knows. */
+export function headOf(p: Profile): Tile[] {
+  const m = p.measured;
+  if (!m) return [];
+  const tiles: (Tile | null)[] = [
+    m.duration_ns !== null ? { name: "Duration", value: duration(m.duration_ns), detail: "recorded, by the clock" } : null,
+    m.threads !== null ? { name: "Threads", value: count(m.threads), detail: m.processes !== null ? `in ${counted(m.processes, "process", "processes")}` : "" } : null,
+    m.own_share !== null
+      ? { name: "Cost of tare itself", value: m.own_share > 0 ? percent(m.own_share) : "0\u00a0%", detail: m.own_ns !== null ? `${duration(m.own_ns)}, taken out` : "of what was read" }
+      : m.own_ns !== null ? { name: "Cost of tare itself", value: duration(m.own_ns), detail: "taken out" } : null,
+    m.lost !== null ? { name: "Lost", value: m.lost > 0 ? count(m.lost) : "nothing", detail: m.lost > 0 ? "events and calls that are not here" : "every call is here" } : null,
+  ];
+  return tiles.filter((t) => t !== null);
 }
 
 // ---- the table ----

@@ -29,7 +29,18 @@ export interface NamedTree {
   tree: () => CallTree;
 }
 
+/** How it was recorded; what is not known is null. */
+export interface Measured {
+  duration_ns: number | null;
+  processes: number | null;
+  threads: number | null;
+  own_ns: number | null;
+  own_share: number | null;
+  lost: number | null;
+}
+
 export interface Profile {
+  measured: Measured | null;
   name: string;
   /** Where it was read from; "" where nobody said. */
   file: string;
@@ -195,6 +206,12 @@ function later(of: Loose, nFrames: number, otherwise: string): NamedTree {
   return { name: text(of.file) || text(of.name) || otherwise, tree: () => (tree ??= readTree(of, nFrames)) };
 }
 
+function readMeasured(of: unknown): Measured | null {
+  if (!isObject(of)) return null;
+  const at = (key: string) => (typeof of[key] === "number" && Number.isFinite(of[key]) ? (of[key] as number) : null);
+  return { duration_ns: at("duration_ns"), processes: at("processes"), threads: at("threads"), own_ns: at("own_ns"), own_share: at("own_share"), lost: at("lost") };
+}
+
 /** Throws a ProfileError that says what is wrong. */
 export function readProfile(document: unknown): Profile {
   if (!isObject(document)) throw new ProfileError("it is no object");
@@ -204,6 +221,7 @@ export function readProfile(document: unknown): Profile {
   const n = frames.name.length;
   const threads = Array.isArray(document.threads) ? document.threads.filter(isObject) : [];
   return {
+    measured: readMeasured(document.measured),
     name: text(document.name),
     file: text(document.file),
     unit: text(document.unit, "ns"),

@@ -2,10 +2,10 @@
 // flame.tsx - a profile as an icicle, a flame graph, or one function between its callers and callees; against a base, what
 // became more and what less. Search, threads and the part in sight are in the address.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type Found, ranked, searchTree } from "../data/calltree";
+import { type Found, plainName, ranked, searchTree, withoutWaiting } from "../data/calltree";
 import { nextMatch, zoomTo } from "../data/flame";
 import { cssOf, DIFF_STEPS, diffStep, diffTone, frameTone, inkOf, moduleTone, quietTone, softInkOf } from "../data/flamecolour";
-import { changeText, costText, detailOf, type Graph, graphOf, gridOfGraph, nameText, titleOf, unitWord } from "../data/flamegraph";
+import { changeText, costText, detailOf, type Graph, graphOf, greatest, gridOfGraph, headOf, nameText, placeText, titleOf, unitWord } from "../data/flamegraph";
 import type { Grid } from "../data/grid";
 import type { Item } from "../data/page";
 import { type CallTree, type Profile, ProfileError, readProfile } from "../data/profile";
@@ -19,6 +19,8 @@ import { FlameSandwich } from "../ui/FlameSandwich";
 import { count, isKnown, percent, shown } from "../ui/format";
 import { useView } from "../ui/hash";
 import { currentTheme, readColours, useColours } from "../ui/theme";
+import { Tiles } from "../ui/Tiles";
+import { type ShowTip, TipLayer } from "../ui/Tip";
 
 const VIEWS: [string, string][] = [["icicle", "Icicle"], ["flame", "Flame"], ["sandwich", "Sandwich"]];
 const ROWS = 30;
@@ -98,6 +100,10 @@ interface Controls {
   setThread: (v: string) => void;
   by: string;
   setBy: (v: string) => void;
+  /** Is there anything that waits? */
+  waiting: boolean;
+  hide: boolean;
+  setHide: (hide: boolean) => void;
   zoomed: boolean;
   onAll: () => void;
 }
@@ -116,6 +122,7 @@ function Bar(p: Controls) {
       {p.found && p.found.paths > 1 && <button type="button" onClick={() => p.onMatch(true)}>Previous</button>}
       {p.found && p.found.paths > 0 && <button type="button" onClick={() => p.onMatch(false)}>Next</button>}
       <span class="gap" />
+      {p.waiting && <button type="button" aria-pressed={p.hide} onClick={() => p.setHide(!p.hide)}>{p.hide ? "Show waiting" : "Hide waiting"}</button>}
       {threads.length > 1 && (
         <label>Thread <select value={p.thread} onChange={(e) => p.setThread(e.currentTarget.value)}>
           <option value="">all together</option>
@@ -182,8 +189,9 @@ interface GraphProps {
 
 function Whole(p: GraphProps) {
   const { graph: g } = p;
-  const [over, setOver] = useState(-1);
-  const node = over >= 0 ? over : p.at;
+  const show = useRef<ShowTip | null>(null);
+  const wordsOf = (node: number) => ({ name: nameText(g.profile, g.tree.frame[node]!), parts: detailOf(g, g.tree, node) });
+  const chosen = p.at >= 0 ? wordsOf(p.at) : { name: "", parts: [] };
   const keys: Record<string, () => void> = {
     "/": () => document.getElementById(`${p.id}-search`)?.focus(),
     n: () => p.onMatch(false),
@@ -197,10 +205,40 @@ function Whole(p: GraphProps) {
   const act = p.at >= 0 ? { title: "Callers and callees", act: () => p.onSandwich(g.tree.frame[p.at]!) } : null;
   return (
     <>
-      <FlameDetail name={node >= 0 ? nameText(g.profile, g.tree.frame[node]!) : ""} parts={node >= 0 ? detailOf(g, g.tree, node) : []} hint={HINT} spoken={over < 0 && p.at >= 0} action={act} />
-      <FlameCanvas tree={g.tree} layout={g.layout} look={p.look} flame={p.view === "flame"} range={p.range} onRange={p.onRange} at={p.at} onAt={p.onAt} onOver={setOver} onKey={onKey}
+      <FlameDetail {...chosen} hint={HINT} spoken={p.at >= 0} action={act} />
+      <TipLayer show={show} />
+      <FlameCanvas tree={g.tree} layout={g.layout} look={p.look} flame={p.view === "flame"} range={p.range} onRange={p.onRange} at={p.at} onAt={p.onAt} onOver={(node, at) => show.current?.(node >= 0 ? wordsOf(node) : null, at)} onKey={onKey}
         rows={ROWS} label={`${p.view === "flame" ? "Flame graph" : "Icicle"}. ${g.summary()} ${HINT}`} pane={p.pane} />
     </>
+  );
+}
+
+const TOP = 20;
+
+/** The costliest functions by themselves, beside the picture; one that is clicked on is searched for. */
+function TopSelf(props: { graph: Graph; words: string; setWords: (v: string) => void }) {
+  const { graph: g } = props;
+  const top = useMemo(() => greatest(g.self, TOP), [g]);
+  if (!top.length) return null;
+  return (
+    <div class="functions topself">
+      <h4>Most {unitWord(g.profile.unit)} of their own</h4>
+      <ul>
+        {top.map((f) => {
+          const name = g.profile.frames.name[f]!.slice(0, 200);
+          const self = g.self[f]!;
+          return (
+            <li>
+              <button type="button" title={`${nameText(g.profile, f)} ${placeText(g.profile, f)}`} aria-pressed={props.words === name} onClick={() => props.setWords(props.words === name ? "" : name)}>
+                <span class="fn">{shown(plainName(name), 80)}</span>
+                <span class="cost">{costText(g.profile.unit, self)} · {percent(self / g.selfWhole, 2)}</span>
+                <i style={{ width: `${(100 * self) / g.self[top[0]!]!}%` }} />
+              </button>
+            </li>
+          );
+        })}
+      </ul>
+    </div>
   );
 }
 
@@ -217,11 +255,12 @@ function useGrid(g: Graph): () => Grid {
   };
 }
 
-function Notes(props: { graph: Graph; view: string }) {
+function Notes(props: { graph: Graph; view: string; hide: boolean }) {
   const { profile: p, diff } = props.graph;
   const sandwich = diff && props.view === "sandwich" ? "Callers and callees are those of the new side." : "";
   const widths = diff ? "A frame is as wide as the larger of its two sides; functions are matched by name and file. Each side was recorded once, so a difference may be chance: compare runs with tare compare to know." : "";
-  return <>{[...p.notes.slice(0, 6).map((n) => shown(n)), widths, sandwich].filter(Boolean).join(" ")}</>;
+  const busy = props.hide ? "Calls in which threads waited (for a lock, the clock, a socket, a process) are left out, and their time in those that called them." : "";
+  return <>{[busy, ...p.notes.slice(0, 6).map((n) => shown(n)), widths, sandwich].filter(Boolean).join(" ")}</>;
 }
 
 /** All that the figure shows and how to change it: in the address, but for the frame with the keyboard. */
@@ -235,10 +274,13 @@ function useFlame(profile: Profile, id: string) {
   const [chosen, setChosen] = useView(`${id}.fn`);
   const [range, setRange] = useRange(`${id}.zoom`);
   const [at, setAt] = useState(-1);
-  const graph = useMemo(() => graphOf(profile, thread === "" ? -1 : Number(thread), by === "share"), [profile, thread, by]);
+  const [hideText, setHideText] = useView(`${id}.busy`);
+  const hide = hideText === "1";
+  const waiting = useMemo(() => withoutWaiting(profile.tree, profile.frames) !== null, [profile]);
+  const graph = useMemo(() => graphOf(profile, thread === "" ? -1 : Number(thread), by === "share", hide), [profile, thread, by, hide]);
   const found = useMemo(() => searchTree(graph.tree, profile.frames, words), [graph, words]);
   const look = useMemo(() => lookOf(graph, graph.tree, found, dark), [graph, found, dark]);
-  return { view, setView, words, setWords, thread, setThread, by, setBy, chosen, setChosen, range, setRange, at, setAt, graph, found, look, dark };
+  return { view, setView, waiting, hide, setHideText, words, setWords, thread, setThread, by, setBy, chosen, setChosen, range, setRange, at, setAt, graph, found, look, dark };
 }
 
 /** What is in sight, for files: of a sandwich both halves, of which `upper` are the callers. */
@@ -277,16 +319,22 @@ function FlameGraph(props: { profile: Profile; id: string }) {
     f.setView("sandwich");
   };
   return (
-    <Figure id={id} title={titleOf(profile)} summary={graph.summary()} grid={grid} svg={svg} canvas={view === "sandwich" ? canvas : undefined} tools={<Views view={view} onView={f.setView} />} note={<Notes graph={graph} view={view} />}>
-      <Bar id={id} profile={profile} words={f.words} setWords={f.setWords} found={found} onMatch={match} thread={f.thread} setThread={anew(f.setThread)} by={f.by} setBy={anew(f.setBy)}
+    <Figure id={id} title={titleOf(profile)} summary={graph.summary()} grid={grid} svg={svg} canvas={view === "sandwich" ? canvas : undefined} tools={<Views view={view} onView={f.setView} />} note={<Notes graph={graph} view={view} hide={f.hide && f.waiting} />}>
+      <Bar id={id} profile={profile} words={f.words} setWords={f.setWords} found={found} onMatch={match} thread={f.thread} setThread={anew(f.setThread)} by={f.by} setBy={anew(f.setBy)} waiting={f.waiting} hide={f.hide} setHide={(hide) => anew(f.setHideText)(hide ? "1" : "")}
         zoomed={rangeText(f.range) !== "" && view !== "sandwich"} onAll={() => f.setRange(WHOLE)} />
       {view === "sandwich" ? (
         <FlameSandwich graph={graph} found={found} frame={frameIn(f.chosen, graph, found)} onFrame={(frame) => f.setChosen(String(frame))} lookOf={(tree) => lookOf(graph, tree, found, f.dark)}
           callers={upper} callees={lower} />
       ) : (
-        <Whole graph={graph} look={f.look} view={view} id={id} range={f.range} onRange={f.setRange} at={f.at} onAt={f.setAt} onMatch={match} onSandwich={sandwich} pane={upper} />
+        <div class="beside">
+          <div>
+            <Whole graph={graph} look={f.look} view={view} id={id} range={f.range} onRange={f.setRange} at={f.at} onAt={f.setAt} onMatch={match} onSandwich={sandwich} pane={upper} />
+            {graph.diff ? <DiffLegend dark={f.dark} /> : <ModuleLegend graph={graph} dark={f.dark} />}
+          </div>
+          <TopSelf graph={graph} words={f.words} setWords={f.setWords} />
+        </div>
       )}
-      {graph.diff && view !== "sandwich" ? <DiffLegend dark={f.dark} /> : <ModuleLegend graph={graph} dark={f.dark} />}
+      {view === "sandwich" && <ModuleLegend graph={graph} dark={f.dark} />}
     </Figure>
   );
 }
@@ -305,7 +353,12 @@ function FlameSection(props: SectionProps) {
   if (typeof profile === "string") return <Empty>This profile cannot be shown: {shown(profile)}.</Empty>;
   if (!profile.tree.n) return <Empty>This profile holds no frame: nothing was recorded, or nothing took long enough to be seen.</Empty>;
   const place = props.page.items.indexOf(props.item);
-  return <FlameGraph profile={profile} id={place > 0 ? `flame${place}` : "flame"} />;
+  return (
+    <>
+      <Tiles tiles={headOf(profile)} />
+      <FlameGraph profile={profile} id={place > 0 ? `flame${place}` : "flame"} />
+    </>
+  );
 }
 
 export const flame: Section = { id: "flame", title: "Flame graph", applies: (item: Item) => item.kind === "profile", Component: FlameSection };

@@ -10,35 +10,7 @@ import { saveText } from "../ui/download";
 import { Badge } from "../ui/Facts";
 import { count, interval, isKnown, ratio, shown, surety } from "../ui/format";
 import { Table } from "../ui/Table";
-
-/** A number with its unit: the unit stands back. */
-function Quantity(props: { text: string }) {
-  const [value, unit] = props.text.split("\u00a0");
-  return (
-    <>
-      {shown(value, 40)}
-      {unit && <small> {shown(unit, 40)}</small>}
-    </>
-  );
-}
-
-function Numbers(props: { run: RunDocument }) {
-  const tiles = headlineNumbers(props.run);
-  if (!tiles.length) return null;
-  return (
-    <dl class="tiles">
-      {tiles.map((t) => (
-        <div>
-          <dt>{t.name}</dt>
-          <dd>
-            <Quantity text={t.value} />
-          </dd>
-          <dd class="detail">{shown(t.detail, 160)}</dd>
-        </div>
-      ))}
-    </dl>
-  );
-}
+import { Tiles } from "../ui/Tiles";
 
 function Proof(props: { proof: NonNullable<Recommendation["proof"]> }) {
   const p = props.proof;
@@ -95,7 +67,7 @@ function Headline(props: SectionProps) {
   const run = props.item.document as RunDocument;
   return (
     <>
-      <Numbers run={run} />
+      <Tiles tiles={headlineNumbers(run)} />
       {run.recommendation && <Advice advice={run.recommendation} />}
       {!watchedCase(run) && <AllCases cases={run.cases ?? []} />}
     </>

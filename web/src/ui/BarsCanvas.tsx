@@ -8,6 +8,7 @@ import { type Bars, barOf, launchedBy, type Lane, type Row, rowsOf, type Spot, s
 import { AXIS, boxOf, type Camera, labelAt, layoutOf, type Layout, lookOf, paintBars, type Scenery, spotAt, walk } from "./barspaint";
 import { useWidth } from "./width";
 import { currentTheme, useColours } from "./theme";
+import { Tip } from "./Tip";
 
 /** From and to, ns of the trace. */
 export type Stretch = [number, number];
@@ -215,19 +216,6 @@ function pressed(w: Window, p: BarsCanvasProps, key: string): boolean {
   return true;
 }
 
-function Tip(props: { spot: Spot | null; x: number; y: number; width: number; tip: BarsCanvasProps["tip"] }) {
-  if (!props.spot) return null;
-  const { name, parts } = props.tip(props.spot);
-  const right = props.x > props.width / 2;
-  const style = right ? { right: `${props.width - props.x + 12}px`, top: `${props.y + 14}px` } : { left: `${props.x + 12}px`, top: `${props.y + 14}px` };
-  return (
-    <div class="bartip" style={style} aria-hidden="true">
-      <b>{name}</b>
-      {parts.map((part) => <span>{part}</span>)}
-    </div>
-  );
-}
-
 export function BarsCanvas(props: BarsCanvasProps) {
   const { bars } = props;
   const box = useRef<HTMLDivElement>(null);
@@ -262,7 +250,7 @@ export function BarsCanvas(props: BarsCanvasProps) {
     const r = canvas.current!.getBoundingClientRect();
     const [x, y] = [e.clientX - r.left, e.clientY - r.top];
     const spot = e.buttons ? null : spotAt(layout, w.camera, x, y);
-    if (spot || over) setOver(spot && { spot, x, y });
+    if (spot || over) setOver(spot && { spot, x: e.clientX, y: e.clientY });
   };
   const onClick = (e: MouseEvent) => {
     if (canvas.current!.dataset.moved) return;
@@ -292,7 +280,7 @@ export function BarsCanvas(props: BarsCanvasProps) {
           <canvas ref={canvas} style={{ height: `${height}px` }} onPointerMove={onMove} onPointerLeave={() => setOver(null)} onClick={onClick} onDblClick={onDouble} />
         </div>
       </div>
-      <Tip spot={over?.spot ?? null} x={over?.x ?? 0} y={over?.y ?? 0} width={width} tip={props.tip} />
+      <Tip at={over} {...(over ? props.tip(over.spot) : { name: "", parts: [] })} />
     </div>
   );
 }

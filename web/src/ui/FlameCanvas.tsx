@@ -6,6 +6,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type Camera, heightOf, type Layout, nodeAt, type Step, stepFrom, zoomTo } from "../data/flame";
 import type { CallTree } from "../data/profile";
 import { type Look, paintFlame, type Pane, ROW_HEIGHT } from "./flamepaint";
+import type { TipAt } from "./Tip";
 import { useWidth } from "./width";
 
 /** Part of the width in sight. */
@@ -24,7 +25,7 @@ export interface FlameCanvasProps {
   at: number;
   onAt: (node: number) => void;
   /** The node under the pointer. */
-  onOver: (node: number) => void;
+  onOver: (node: number, at: TipAt | null) => void;
   /** Keys beyond those of the graph itself: true when it was one. */
   onKey?: (key: string) => boolean;
   label: string;
@@ -147,11 +148,11 @@ export function FlameCanvas(props: FlameCanvasProps) {
   useLayoutEffect(() => reveal(box.current!, layout, props.at, flame), [props.at]);
   useLayoutEffect(() => void paint());
   useWheel(canvas, props);
-  const point = (node: number) => {
+  const point = (node: number, at: TipAt | null) => {
+    props.onOver(node, node >= 0 ? at : null);
     if (node === over.current) return;
     over.current = node;
     paint();
-    props.onOver(node);
   };
   const onKeyDown = (e: KeyboardEvent) => {
     if (!e.ctrlKey && !e.metaKey && !e.altKey && pressed(props, e.key)) e.preventDefault();
@@ -160,7 +161,7 @@ export function FlameCanvas(props: FlameCanvasProps) {
     <div class="flamebox" ref={box} style={{ height: `${height}px` }} onScroll={() => setTop(box.current!.scrollTop)} tabIndex={0} role="group"
       aria-roledescription="flame graph" aria-label={props.label} onKeyDown={onKeyDown}>
       <div style={{ height: `${full}px` }}>
-        <canvas ref={canvas} style={{ height: `${height}px` }} onMouseMove={(e) => point(nodeAt(layout, camera, ...pointOf(e)))} onMouseLeave={() => point(-1)}
+        <canvas ref={canvas} style={{ height: `${height}px` }} onMouseMove={(e) => point(nodeAt(layout, camera, ...pointOf(e)), { x: e.clientX, y: e.clientY })} onMouseLeave={() => point(-1, null)}
           onClick={(e) => clicked(props, nodeAt(layout, camera, ...pointOf(e)))} />
       </div>
     </div>

@@ -2,7 +2,7 @@
 // FlameSandwich.tsx - one function between those that call it, above, and those it calls, below; beside them the list of
 // functions to choose from. All paths to the function are laid over one another.
 import type { RefObject } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import { calleesOf, callersOf, type Found, ranked } from "../data/calltree";
 import { layoutOf } from "../data/flame";
 import { costText, detailOf, type Graph, nameText } from "../data/flamegraph";
@@ -11,6 +11,7 @@ import { FlameCanvas, type Range, WHOLE } from "./FlameCanvas";
 import { FlameDetail } from "./FlameDetail";
 import type { Look, Pane } from "./flamepaint";
 import { count, percent } from "./format";
+import { type ShowTip, TipLayer } from "./Tip";
 
 const LISTED = 200;
 
@@ -62,8 +63,9 @@ function Half(props: { graph: Graph; tree: CallTree; look: Look; flame: boolean;
   const layout = useMemo(() => layoutOf(tree), [tree]);
   const [range, setRange] = useState<Range>(WHOLE);
   const [at, setAt] = useState(-1);
-  const [over, setOver] = useState(-1);
-  const shownNode = over >= 0 ? over : at;
+  const show = useRef<ShowTip | null>(null);
+  const wordsOf = (node: number) => ({ name: nameText(g.profile, tree.frame[node]!), parts: detailOf(g, tree, node) });
+  const chosen = at >= 0 ? wordsOf(at) : { name: "", parts: [] };
   const onKey = (key: string) => {
     if (key !== "s" || at < 0) return false;
     props.onFrame(tree.frame[at]!);
@@ -72,9 +74,10 @@ function Half(props: { graph: Graph; tree: CallTree; look: Look; flame: boolean;
   return (
     <>
       <h4>{props.title}</h4>
-      <FlameCanvas tree={tree} layout={layout} look={props.look} flame={props.flame} range={range} onRange={setRange} at={at} onAt={setAt} onOver={setOver} onKey={onKey}
+      <FlameCanvas tree={tree} layout={layout} look={props.look} flame={props.flame} range={range} onRange={setRange} at={at} onAt={setAt} onOver={(node, where) => show.current?.(node >= 0 ? wordsOf(node) : null, where)} onKey={onKey}
         rows={14} pane={props.pane} label={`${props.title}. Arrow keys walk, Enter zooms, 0 shows all, s puts a function in the middle.`} />
-      <FlameDetail name={shownNode >= 0 ? nameText(g.profile, tree.frame[shownNode]!) : ""} parts={shownNode >= 0 ? detailOf(g, tree, shownNode) : []} spoken={at >= 0 && over < 0}
+      <TipLayer show={show} />
+      <FlameDetail {...chosen} spoken={at >= 0}
         action={at >= 0 && at !== layout.node[0] ? { title: "Put in the middle", act: () => props.onFrame(tree.frame[at]!) } : null} hint="" />
     </>
   );

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Tip.tsx - what is under the pointer, in words beside it. It lies above the page and takes no room in it, so that nothing
 // moves when it comes and goes.
+import { useState } from "preact/hooks";
 
 export interface TipAt {
   /** Of the window. */
@@ -30,4 +31,18 @@ export function Tip(props: { at: TipAt | null; name: string; parts: string[] }) 
       {props.parts.map((part) => <span>{part}</span>)}
     </div>
   );
+}
+
+export interface TipWords {
+  name: string;
+  parts: string[];
+}
+
+export type ShowTip = (words: TipWords | null, at: TipAt | null) => void;
+
+/** Told from outside, so that a picture need not be drawn again when only the pointer moved. */
+export function TipLayer(props: { show: { current: ShowTip | null } }) {
+  const [tip, setTip] = useState<[TipWords, TipAt] | null>(null);
+  props.show.current = (words, at) => setTip((was) => (words && at ? [words, at] : was && null));
+  return <Tip at={tip?.[1] ?? null} name={tip?.[0].name ?? ""} parts={tip?.[0].parts ?? []} />;
 }
