@@ -25,7 +25,7 @@ struct table_cell {
     uint32_t columns;
     uint32_t bold; /* of its first bytes; Markdown alone shows it */
 };
-#define TABLE_MAX_COLUMNS 16
+#define TABLE_MAX_COLUMNS 24
 
 struct table {
     struct table_column columns[TABLE_MAX_COLUMNS]; /* their titles are borrowed */

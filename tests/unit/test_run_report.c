@@ -92,6 +92,30 @@ static void test_text(void **state)
     run_release(&r);
 }
 
+/* `tare tune` varies eight settings, each with its column, beside all that is measured. */
+static void test_a_table_with_all_settings_of_a_search(void **state)
+{
+    static const char *const settings[] = {"threads", "precision", "execution", "optimization",
+                                           "arena",   "pattern",   "provider",  "io"};
+    struct run r;
+    (void)state;
+    judged_sweep(&r);
+    for (size_t c = 0; c < r.cases.n; c++) {
+        struct run_case *of = r.cases.at[c];
+        of->accuracy.metric = "top1";
+        of->accuracy.score = run_estimate(0.99, 0.98, 1);
+        of->self.share = known_f64(0.01);
+        for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+            run_map_int(&r.arena, &of->params, settings[i], (int64_t)(c >> (i % 3) & 1 ? i : 100 + i + c));
+    }
+    char *text = rendered(&r, "text");
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) has(text, settings[i]);
+    has(text, "accuracy");
+    mem_free(text);
+    for (const struct run_format *f = run_formats; f->name; f++) mem_free(rendered(&r, f->name));
+    run_release(&r);
+}
+
 static void test_text_of_almost_nothing(void **state)
 {
     struct run r;
@@ -257,6 +281,7 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "--dump") == 0) return dump(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text),
+        cmocka_unit_test(test_a_table_with_all_settings_of_a_search),
         cmocka_unit_test(test_text_of_almost_nothing),
         cmocka_unit_test(test_an_achieved_value_stands_on_its_side_of_the_target),
         cmocka_unit_test(test_csv),

@@ -33,7 +33,7 @@ struct layer_column {
 };
 
 extern const struct layer_column layer_columns[]; /* ends with column NULL */
-enum { LAYER_COLUMNS_MAX = 24 };
+enum { LAYER_COLUMNS_MAX = TABLE_MAX_COLUMNS };
 
 /* By its name in CSV; NULL: none. */
 const struct layer_column *layer_column_find(const char *name);

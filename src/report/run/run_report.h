@@ -54,7 +54,7 @@ void run_alloc_text(struct stream *s, const struct run *run);
 
 /* ---- what the formats share: run_report.c ---- */
 
-enum { RUN_COLUMNS_MAX = 20 };
+enum { RUN_COLUMNS_MAX = TABLE_MAX_COLUMNS };
 
 struct run_column {
     const char *title;
