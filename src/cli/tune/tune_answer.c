@@ -249,6 +249,10 @@ static void leave_text(struct buf *b, const struct tuning *t)
                    show_count(t->trials.n, "configuration").s);
         return;
     }
+    if (t->trials.n == 1) {
+        buf_add_str(b, "no setting has a second value that may be tried");
+        return;
+    }
     if (t->best == 0) {
         buf_printf(b, "nothing better among %s", show_count(t->trials.n, "configuration").s);
         return;

@@ -141,7 +141,7 @@ void tune_bound_text(struct buf *out, const struct tune_bound *b)
     buf_printf(out, "bound      %.2f x at most at this batch and precision: a run takes %s, ", b->gain,
                show_time(b->run_ns).s);
     buf_printf(out, "at the roof of this machine %s", show_time(b->roof_ns).s);
-    if (isfinite(b->any_batch)) buf_printf(out, "; %.2f x at any batch", b->any_batch);
+    if (isfinite(b->any_batch)) buf_printf(out, "; %.2f x at any batch in this precision", b->any_batch);
     buf_add_char(out, '\n');
     buf_printf(out, "by what    %.0f %% of the run is held up by arithmetic (threads, provider, precision), ",
                100 * b->compute);

@@ -86,10 +86,13 @@ static bool make_model(const struct tune_args *a, const char *kind, const char *
 
 /* ---- judging ---- */
 
+/* All of the inputs in one batch, whatever --batch is used today: of its first rows little can be shown. */
 static tare_status gate_words(const struct tune_args *a, const char *kind, const char *path,
                               struct opt_list *words, tare_error *err)
 {
     char variant[4200];
+    struct model_args all = a->setup;
+    all.batch = NULL;
     snprintf(variant, sizeof variant, "%s=%s", kind, path);
     tare_status s = tune_add_word(words, a->model, NULL, err);
     if (s == TARE_OK) s = tune_add_word(words, "--variant", variant, err);
@@ -97,7 +100,7 @@ static tare_status gate_words(const struct tune_args *a, const char *kind, const
     if (s == TARE_OK) s = tune_add_word(words, "--budget", "200ms", err);
     if (s == TARE_OK) s = tune_add_word(words, "--min-runs", "1", err);
     if (s == TARE_OK) s = tune_add_word(words, "--max-runs", "3", err);
-    return s == TARE_OK ? tune_add_setup(words, &a->setup, err) : s;
+    return s == TARE_OK ? tune_add_setup(words, &all, err) : s;
 }
 
 static tare_status keep_accuracy(struct tune_plan *p, const struct run_accuracy *of, struct tune_choice *to,

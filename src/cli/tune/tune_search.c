@@ -421,6 +421,13 @@ static tare_status search_on(struct tuning *t, struct tune_search *search)
     return s;
 }
 
+/* Where no setting has a second value there is no search, but limits that what is used today may keep. */
+static tare_status measure_today(struct tuning *t)
+{
+    size_t today[] = {0};
+    return t->trials.items[0].member.sampled ? TARE_OK : measure(t, today, 1);
+}
+
 /* The best that keeps all limits; none does: the best anyway, for the answer to name it. */
 static tare_status choose(struct tuning *t, struct tune_search *search)
 {
@@ -428,7 +435,9 @@ static tare_status choose(struct tuning *t, struct tune_search *search)
     size_t n = 0, best = 0;
     tare_status s = tune_search_tried(search, &tried, &n, &best, &t->cli->error);
     if (s < 0) return s;
-    t->nothing_fits = n == 0 || tried[best].outcome != TUNE_MEASURED;
+    enum tune_outcome outcome =
+        n ? tried[best].outcome : answer_of(t, &t->trials.items[0], &t->cli->error).outcome;
+    t->nothing_fits = outcome != TUNE_MEASURED;
     t->best = n ? trial_of(t, &tried[best].at, &t->cli->error) : 0;
     mem_free(tried);
     return t->best == SIZE_MAX ? TARE_NOMEM : TARE_OK;
@@ -471,6 +480,7 @@ tare_status tune_search(struct tuning *t)
     if (s == TARE_OK) s = begin(t, earlier ? &old : NULL, &search);
     if (s == TARE_OK) s = search_on(t, search);
     if (s == TARE_OK) s = tune_plan_leave_slow(t->plan, err);
+    if (s == TARE_OK && !interrupted) s = measure_today(t);
     if (s == TARE_OK) s = choose(t, search);
     if (s == TARE_OK) s = simplify(t, search);
     tune_search_free(search);
