@@ -674,14 +674,23 @@ static tare_status check_side(const char *side, const struct run *const *runs, s
     return TARE_OK;
 }
 
+/* A search measures configurations as a bench does. */
+static const char *kind_of_measuring(const struct run *r)
+{
+    return strcmp(r->kind, "tune") == 0 ? "bench" : r->kind;
+}
+
 static tare_status check_sides(const struct compare_saved *in, tare_error *err)
 {
     tare_status s = check_side("base", in->base, in->n_base, err);
     if (s == TARE_OK) s = check_side("new", in->new_, in->n_new, err);
     if (s < 0) return s;
-    if (strcmp(in->base[0]->kind, in->new_[0]->kind) != 0)
-        return error_set(err, TARE_INVALID, "runs of different kinds: %s, then %s", in->base[0]->kind,
-                         in->new_[0]->kind);
+    for (size_t i = 0; i < in->n_base + in->n_new; i++) {
+        const struct run *r = i < in->n_base ? in->base[i] : in->new_[i - in->n_base];
+        if (strcmp(kind_of_measuring(in->base[0]), kind_of_measuring(r)) != 0)
+            return error_set(err, TARE_INVALID, "runs of different kinds: %s, then %s", in->base[0]->kind,
+                             r->kind);
+    }
     return TARE_OK;
 }
 

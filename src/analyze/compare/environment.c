@@ -14,7 +14,7 @@ static const struct row {
     enum kind kind;
     size_t offset; /* in struct run */
 } rows[] = {
-    {"kind", "critical", KIND_TEXT, offsetof(struct run, kind)},
+    {"kind", "info", KIND_TEXT, offsetof(struct run, kind)},
     {"host.cpu.model", "critical", KIND_TEXT, offsetof(struct run, host.cpu.model)},
     {"host.cpu.usable", "critical", KIND_F64, offsetof(struct run, host.cpu.usable)},
     {"host.arch", "critical", KIND_TEXT, offsetof(struct run, host.arch)},

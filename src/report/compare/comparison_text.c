@@ -130,6 +130,25 @@ static void write_case(struct stream *s, const struct comparison_case *c, bool i
 
 /* ---- notes ---- */
 
+enum {
+    UNMATCHED_MOST = 8
+}; /* of a side: a search has measured dozens of cases that a bench of one has not */
+
+static void write_unmatched(struct stream *s, const struct comparison *c, const char *side)
+{
+    char word[16];
+    size_t n = 0;
+    snprintf(word, sizeof word, "%s only", side);
+    for (size_t i = 0; i < c->unmatched.n; i++) {
+        if (strcmp(c->unmatched.at[i]->side, side) != 0) continue;
+        if (n++ < UNMATCHED_MOST) line(s, word, c->unmatched.at[i]->name);
+    }
+    if (n <= UNMATCHED_MOST) return;
+    struct buf text = BUF_INIT;
+    buf_printf(&text, "and %zu more", n - UNMATCHED_MOST);
+    line_of(s, word, &text);
+}
+
 static void write_differences(struct stream *s, const struct comparison *c)
 {
     for (size_t i = 0; i < c->differences.n; i++) {
@@ -139,9 +158,8 @@ static void write_differences(struct stream *s, const struct comparison *c)
                    d->new_ ? d->new_ : "unknown");
         line_of(s, "differs", &text);
     }
-    for (size_t i = 0; i < c->unmatched.n; i++)
-        line(s, strcmp(c->unmatched.at[i]->side, "base") == 0 ? "base only" : "new only",
-             c->unmatched.at[i]->name);
+    write_unmatched(s, c, "base");
+    write_unmatched(s, c, "new");
 }
 
 tare_status report_comparison_text(struct stream *s, const struct comparison *c)

@@ -17,6 +17,7 @@ try a1.json newer.json
 try a1.json empty.json
 try a1.json inspect.json
 try a1.json kind.json
+try --base a1.json --new b1.json --new kind.json
 try a1.json cpu.json
 try a1.json load.json
 try a1.json unit.json
@@ -32,3 +33,5 @@ tare compare a1.json cpu.json --force 2>&1 | grep -e differs -e force -e verdict
 tare compare a1.json runtime.json 2>&1 | grep -e differs -e verdict
 tare compare a1.json names.json 2>&1 | grep -e only -e 'no case' -e verdict
 tare compare a1.json a1.json 2>&1 | grep 'same run'
+# a search holds what a bench measures, and many cases that a bench of one has not
+tare compare tune.json b1.json 2>&1 | grep -e differs -e only -e verdict:

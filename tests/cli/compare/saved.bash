@@ -22,14 +22,15 @@ for i in range(9): make("h%d.json" % (i + 1), i + 36, 1, 3)
 def cpu(d): d["host"]["cpu"]["model"] = "Another CPU"; d["host"].pop("fingerprint", None)
 def load(d): d["config"]["load"] = "open"
 def unit(d): d["cases"][0]["unit"] = "images"
-def kind(d): d["kind"] = "tune"
+def kind(d): d["kind"] = "watch"
+def tune(d): d["kind"] = "tune"; d["cases"] += [dict(d["cases"][-1], name="tried %d" % n) for n in range(12)]
 def inspect(d): d["kind"] = "inspect"
 def empty(d): d["cases"] = []
 def names(d): d["cases"][0]["name"] = "other"; d["cases"][1]["name"] = "batch=9,seq=128"; d["cases"][1]["params"]["batch"] = 9
 def runtime(d): d["subject"]["runtime"]["version"] = "1.20.1"
 def newer(d): d["schema"] = "tare.run/2"
 def negative(d): d["cases"][0]["latency_ns"]["mean"] = -5
-for n, f in enumerate((cpu, load, unit, kind, inspect, empty, names, runtime, newer, negative)):
+for n, f in enumerate((cpu, load, unit, kind, inspect, empty, names, runtime, newer, negative, tune)):
     make(f.__name__ + ".json", 60 + n, 1, 4, f)
 text = open("a1.json").read().replace('"mean": ', '"mean": NaN, "was": ', 1)
 open("nan.json", "w").write(text)

