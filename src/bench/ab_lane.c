@@ -232,7 +232,7 @@ static tare_status run_requests(struct subject_lane *l, uint64_t repeats, struct
         sum += o->end - o->sent;
         if (!load_is_answered(o)) s = error_set(err, TARE_DENIED, "%s", r.failure);
     }
-    if (s == TARE_OK && r.outcomes.n < window.most) s = error_set(err, TARE_DENIED, "interrupted");
+    if (s == TARE_OK && r.counts.due < window.most) s = error_set(err, TARE_DENIED, "interrupted");
     if (s == TARE_OK) out->wall_ns = sum / (r.outcomes.n ? r.outcomes.n : 1);
     load_result_release(&r);
     return s;

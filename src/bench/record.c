@@ -87,7 +87,8 @@ tare_status summarise(struct run *run, struct run_case *c, const struct sampled 
                                    .n_waits = s->n_waits};
     tare_status status = spread_put(&latency, err);
     if (status < 0) return status;
-    run_set_samples(run, c, s->ns, s->n, s->n > RUN_SAMPLES_MAX ? "first" : "all");
+    const char *all = s->thinned ? "evenly" : "all";
+    run_set_samples(run, c, s->ns, s->n, s->n > RUN_SAMPLES_MAX ? "first" : all);
     put_throughput(&(struct work){run, c, s});
     return TARE_OK;
 }
@@ -304,7 +305,8 @@ static tare_status put_times(struct bench *b, struct run_case *c, const struct c
                               .units = w->units,
                               .unit = b->plan->unit ? b->plan->unit : "runs",
                               .slices = w->slices.items,
-                              .n_slices = w->slices.n};
+                              .n_slices = w->slices.n,
+                              .thinned = w->requests.one_in > 1};
     return summarise(b->run, c, &sampled, err);
 }
 
@@ -334,7 +336,8 @@ tare_status record_case(struct bench *b, struct case_work *w, tare_error *err)
     }
     const struct subject_ops *ops = w->instance->subject->ops;
     c->warmup_runs = known_u64(w->warmup_runs);
-    c->failed_runs = known_u64(w->open.known ? w->open.failed.v : w->waits.n);
+    uint64_t no_answer = ops->load ? w->requests.counts.due - w->requests.counts.answered : w->waits.n;
+    c->failed_runs = known_u64(w->open.known ? w->open.failed.v : no_answer);
     c->load_ns = known_u64(w->load_ns);
     c->first_run_ns = known_u64(w->first_run_ns);
     tare_status s = put_times(b, c, w, err);

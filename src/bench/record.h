@@ -14,6 +14,7 @@ struct sampled {
     const char *unit;
     const struct slice *slices; /* for the throughput and its interval */
     size_t n_slices;
+    bool thinned; /* these are not all that there were */
 };
 /* Fills samples, confidence, latency_ns, histogram, samples_raw, throughput; reasons go to the case's `unknown`. */
 tare_status summarise(struct run *run, struct run_case *c, const struct sampled *s, tare_error *err);

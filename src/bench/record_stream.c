@@ -159,7 +159,7 @@ static void put_rate(const struct streamed *s)
     for (int k = 0; k < PARTS; k++) {
         double a = (double)s->began_ns + k * part, n = 0;
         for (size_t i = 0; i < s->n; i++) n += tokens_within(&s->outcomes[i], a, a + part);
-        rates[k] = n / part * 1e9;
+        rates[k] = n * (double)s->one_in / part * 1e9;
     }
     double mean = stats_mean(rates, PARTS);
     double half =
@@ -184,11 +184,11 @@ static tare_status put_counts(const struct streamed *s, tare_error *err)
         estimated |= (o->flags & LOAD_ESTIMATED) != 0;
         if (load_is_answered(o)) status = vec_push(&each, (double)o->tokens, err);
     }
-    to->events = known_u64(events);
-    to->tokens_out = known_u64(out);
+    to->events = known_u64(events * s->one_in);
+    to->tokens_out = known_u64(out * s->one_in);
     to->estimated = known_bool(estimated);
-    if (in) to->tokens_in = known_u64(in);
-    if (in) to->tokens_cached = known_u64(cached);
+    if (in) to->tokens_in = known_u64(in * s->one_in);
+    if (in) to->tokens_cached = known_u64(cached * s->one_in);
     if (events) to->tokens_per_event = known_f64((double)out / (double)events);
     if (!events) run_unknown(s->run, &s->c->unknown, "stream.tokens_per_event", "there were no events");
     if (status == TARE_OK && each.n) {
@@ -232,7 +232,7 @@ static void put_goodput(const struct streamed *s)
     to->slo = arena_str(&s->run->arena, s->slo->text);
     to->good = known_u64(good);
     to->due = known_u64(due);
-    to->per_s = known_f64((double)good / (double)s->window_ns * 1e9);
+    to->per_s = known_f64((double)(good * s->one_in) / (double)s->window_ns * 1e9);
     for (unsigned k = 0; k < REQUEST_TIMES; k++)
         if (s->slo->limit[k] > 0)
             run_map_int(&s->run->arena, &to->missed, slo_word((enum request_time)k), (int64_t)missed[k]);

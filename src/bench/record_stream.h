@@ -14,6 +14,7 @@ struct streamed {
     const struct load_outcome
         *outcomes; /* in the order in which they were due; those of warm-up are left out */
     size_t n;
+    uint64_t one_in;              /* of so many requests: counts are estimates where it is above 1 */
     uint64_t began_ns, window_ns; /* when load was offered */
     const struct llm_pool *pool;
     const struct slo *slo; /* NULL: none */

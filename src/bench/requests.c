@@ -2,6 +2,7 @@
  * requests.c - cases of a service, which drives its load itself: windows of requests, what became of each, and what is
  * told of it beside the latency. Latency counts from when a request was due; one that was not answered took at least as
  * long as it waited. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,10 +11,11 @@
 #include "bench/record.h"
 #include "bench/record_stream.h"
 #include "bench/spread.h"
+#include "core/fmt.h"
 #include "core/mem.h"
 #include "probe/service_view.h"
 
-enum { TENTHS = 10, MOST_REQUESTS = 1 << 21, LATE_NS = 1000000 };
+enum { TENTHS = 10 };
 #define WARM_LEAST_NS UINT64_C(200000000)
 #define WARM_MOST_NS UINT64_C(5000000000)
 
@@ -58,7 +60,6 @@ static tare_status run_window(struct bench *b, struct case_work *w, struct load_
         if (replay && window->most && window->most < planned->at.n) window->n_arrivals = window->most;
     }
     window->concurrency = w->params.concurrency ? w->params.concurrency : 1;
-    if (!window->most) window->most = MOST_REQUESTS;
     if (s == TARE_OK) s = w->instance->subject->ops->load(w->instance, window, out, err);
     vec_release(&made.at);
     return s;
@@ -82,56 +83,21 @@ tare_status requests_warm(struct bench *b, struct case_work *w, tare_error *err)
     if (is_open(b, w) && expected < 3) window.window_ns = (uint64_t)(3e9 / rate_of(b, w)) + 1;
     tare_status s = run_window(b, w, &window, &unseen, err);
     if (s == TARE_OK && unseen.hopeless) s = error_set(err, TARE_DENIED, "%s", unseen.failure);
-    w->warmup_runs += unseen.outcomes.n;
+    w->warmup_runs += unseen.counts.due;
     w->warmup_ns += bench_machine.now() - before;
-    vec_release(&unseen.outcomes);
+    load_result_release(&unseen);
     return s;
 }
 
 /* ---- what became of them ---- */
-
-static uint64_t took(const struct load_outcome *o)
-{
-    uint64_t last = o->last_content ? o->last_content : o->end;
-    return last > o->planned ? last - o->planned : 0;
-}
-
-struct counts {
-    uint64_t sent, answered, failed, open, queued, late, unstamped, last_answer;
-    uint64_t longest_delay;
-    uint64_t faults[LOAD_FAULTS];
-};
-
-static void count(struct counts *c, const struct load_outcome *o)
-{
-    c->faults[o->fault < LOAD_FAULTS ? o->fault : LOAD_OPEN]++;
-    c->answered += load_is_answered(o);
-    c->open += o->fault == LOAD_OPEN;
-    c->queued += (o->flags & LOAD_QUEUED) != 0;
-    c->unstamped += (o->flags & LOAD_UNSTAMPED) != 0;
-    if (load_is_answered(o) && o->end > c->last_answer) c->last_answer = o->end;
-    if (!o->sent) return;
-    uint64_t delay = o->sent - o->planned;
-    c->sent++;
-    c->late += delay > LATE_NS && !(o->flags & (LOAD_QUEUED | LOAD_NEW | LOAD_RESENT));
-    if (delay > c->longest_delay) c->longest_delay = delay;
-}
-
-static struct counts count_all(const struct load_result *r)
-{
-    struct counts c = {0};
-    for (size_t i = 0; i < r->outcomes.n; i++) count(&c, &r->outcomes.items[i]);
-    c.failed = r->outcomes.n - c.answered - c.open;
-    return c;
-}
 
 static tare_status take_outcomes(struct case_work *w, const struct load_result *r, tare_error *err)
 {
     tare_status s = TARE_OK;
     for (size_t i = 0; s == TARE_OK && i < r->outcomes.n; i++) {
         const struct load_outcome *o = &r->outcomes.items[i];
-        struct wait wait = {took(o), w->samples.n, o->fault != LOAD_OPEN};
-        s = load_is_answered(o) ? vec_push(&w->samples, took(o), err) : vec_push(&w->waits, wait, err);
+        struct wait wait = {load_took(o), w->samples.n, o->fault != LOAD_OPEN};
+        s = load_is_answered(o) ? vec_push(&w->samples, load_took(o), err) : vec_push(&w->waits, wait, err);
     }
     return s;
 }
@@ -143,7 +109,7 @@ static tare_status take_tenths(struct case_work *w, const struct load_result *r,
     for (size_t i = 0; i < r->outcomes.n; i++) {
         const struct load_outcome *o = &r->outcomes.items[i];
         uint64_t tenth = (o->end - r->began_ns) / (each ? each : 1);
-        if (load_is_answered(o) && tenth < TENTHS) done[tenth]++;
+        if (load_is_answered(o) && tenth < TENTHS) done[tenth] += r->one_in;
     }
     tare_status s = TARE_OK;
     for (int k = 0; s == TARE_OK && k < TENTHS; k++) {
@@ -160,8 +126,8 @@ static double per_second(uint64_t n, uint64_t ns)
 
 static void take_open_loop(struct case_work *w, const struct load_result *r, uint64_t arriving)
 {
-    struct counts c = count_all(r);
-    uint64_t due = r->outcomes.n, in_time = 0;
+    const struct load_counts *c = &r->counts;
+    uint64_t due = c->due, in_time = 0;
     for (size_t i = 0; i < w->slices.n; i++) in_time += w->slices.items[i].n;
     if (r->closed_ns - r->began_ns < arriving) arriving = r->closed_ns - r->began_ns;
     w->open = (struct run_open_loop){
@@ -169,12 +135,12 @@ static void take_open_loop(struct case_work *w, const struct load_result *r, uin
         .offered = known_f64(per_second(due, arriving)),
         .achieved = known_f64(per_second(in_time, r->closed_ns - r->began_ns)),
         .due = known_u64(due),
-        .served = known_u64(c.answered),
-        .failed = known_u64(c.failed),
-        .queued = known_u64(c.queued),
-        .late_starts = known_u64(c.late),
-        .longest_delay_ns = known_u64(c.longest_delay),
-        .overloaded = known_bool(due > in_time + c.failed + 10 && due - in_time - c.failed > due / 20),
+        .served = known_u64(c->answered),
+        .failed = known_u64(c->failed),
+        .queued = known_u64(c->queued),
+        .late_starts = known_u64(c->late),
+        .longest_delay_ns = known_u64(c->longest_delay),
+        .overloaded = known_bool(due > in_time + c->failed + 10 && due - in_time - c->failed > due / 20),
     };
 }
 
@@ -202,8 +168,8 @@ tare_status requests_window(struct bench *b, struct case_work *w, tare_error *er
         w->streams = *b->plan->streams.pool;
         *b->plan->streams.pool = (struct llm_pool){.no_memory = false};
     }
-    if (!r->outcomes.n) return error_set(err, TARE_DENIED, "interrupted before the first request");
-    w->runs += r->outcomes.n;
+    if (!r->counts.due) return error_set(err, TARE_DENIED, "interrupted before the first request");
+    w->runs += r->counts.due;
     w->spent_ns += r->ended_ns - r->began_ns;
     s = take_outcomes(w, r, err);
     if (s == TARE_OK) s = take_tenths(w, r, err);
@@ -262,24 +228,21 @@ static tare_status put_part(struct run *run, struct run_case *c, const struct lo
     return status;
 }
 
-static void put_faults(struct run *run, struct run_http *h, const struct counts *c,
-                       const struct load_result *r)
+static void put_faults(struct run *run, struct run_http *h, const struct load_counts *c)
 {
     char key[8];
     for (unsigned f = LOAD_NONE + 1; f < LOAD_FAULTS; f++)
         if (c->faults[f]) run_map_int(&run->arena, &h->faults, load_fault_word(f), (int64_t)c->faults[f]);
-    uint64_t by_status[1000] = {0};
-    for (size_t i = 0; i < r->outcomes.n; i++)
-        if (r->outcomes.items[i].status < 1000) by_status[r->outcomes.items[i].status]++;
-    for (unsigned s = 100; s < 1000; s++) {
-        if (!by_status[s]) continue;
+    for (unsigned s = 100; s < LOAD_STATUSES; s++) {
+        if (!c->statuses[s]) continue;
         snprintf(key, sizeof key, "%u", s);
-        run_map_int(&run->arena, &h->statuses, key, (int64_t)by_status[s]);
+        run_map_int(&run->arena, &h->statuses, key, (int64_t)c->statuses[s]);
     }
 }
 
-static void put_client(struct run_http *h, const struct load_result *r, const struct counts *c)
+static void put_client(struct run_http *h, const struct load_result *r)
 {
+    const struct load_counts *c = &r->counts;
     uint64_t wall = r->ended_ns - r->began_ns;
     uint64_t open_ns = r->closed_ns - r->began_ns;
     h->client_busy = known_f64(open_ns ? fmin((double)r->cpu_ns / (double)open_ns, 1) : 0);
@@ -301,18 +264,18 @@ static double median_of(double *x, size_t n, size_t due)
     return x[middle];
 }
 
-/* Of `n` requests in a row; x: room for as many. */
-static struct run_moment moment_of(const struct load_outcome *o, size_t n, uint64_t start_ns, double *x)
+/* Of `n` requests in a row, each of which stands for `one_in`; x: room for as many. */
+static struct run_moment moment_of(const struct load_outcome *o, size_t n, uint64_t one_in, double *x)
 {
-    struct run_moment m = {.start_ns = known_u64(start_ns), .due = known_u64(n)};
+    struct run_moment m = {.due = known_u64(n * one_in)};
     size_t answered = 0;
     double most = 0;
     for (size_t i = 0; i < n; i++) {
         if (!load_is_answered(&o[i])) continue;
-        x[answered++] = (double)took(&o[i]);
+        x[answered++] = (double)load_took(&o[i]);
         most = fmax(most, x[answered - 1]);
     }
-    m.failed = known_u64(n - answered);
+    m.failed = known_u64((n - answered) * one_in);
     if (answered) m.max_ns = known_u64((uint64_t)most);
     double median = n ? median_of(x, answered, n) : NAN;
     if (isfinite(median)) m.p50_ns = known_u64((uint64_t)median);
@@ -335,7 +298,9 @@ static tare_status put_over_time(struct run *run, struct run_case *c, const stru
         while (at < all && r->outcomes.items[at].planned < end) at++;
         struct run_moment *m = RUN_LIST_ADD(&run->arena, &c->http.over_time);
         s = m ? TARE_OK : TARE_NOMEM;
-        if (m) *m = moment_of(&r->outcomes.items[from], at - from, window / stretches * k, x);
+        if (!m) break;
+        *m = moment_of(&r->outcomes.items[from], at - from, r->one_in, x);
+        m->start_ns = known_u64(window / stretches * k);
     }
     mem_free(x);
     return s == TARE_OK ? s : error_nomem(err, "%zu requests over time", all);
@@ -364,28 +329,44 @@ static void put_server(struct bench *b, struct run_case *c, const struct case_wo
     }
 }
 
+/* The longest of all may be one that was not kept. */
+static void put_longest(struct run *run, struct run_case *c, const struct load_result *r)
+{
+    const struct load_counts *n = &r->counts;
+    bool all = n->answered == n->due;
+    uint64_t longest = all || n->longest > n->longest_failed ? n->longest : n->longest_failed;
+    c->latency_ns.max = all ? known_u64(longest) : (struct known_u64){0};
+    if (all) return;
+    run_map_int(&run->arena, &c->latency_ns.at_least, "max", (int64_t)longest);
+    run_unknown(run, &c->unknown, "latency_ns.max",
+                "more than %s: %" PRIu64 " of %" PRIu64 " were not answered", show_time((double)longest).s,
+                n->due - n->answered, n->due);
+}
+
 tare_status record_http(struct bench *b, struct run_case *c, const struct case_work *w, tare_error *err)
 {
     const struct load_result *r = &w->requests;
-    struct counts n = count_all(r);
+    const struct load_counts *n = &r->counts;
     struct run_http *h = &c->http;
     *h = (struct run_http){.known = true,
-                           .due = known_u64(r->outcomes.n),
-                           .sent = known_u64(n.sent),
-                           .answered = known_u64(n.answered),
-                           .failed = known_u64(n.failed),
-                           .open = known_u64(n.open),
-                           .queued = known_u64(n.queued),
-                           .late = known_u64(n.late),
+                           .due = known_u64(n->due),
+                           .sent = known_u64(n->sent),
+                           .answered = known_u64(n->answered),
+                           .failed = known_u64(n->failed),
+                           .open = known_u64(n->open),
+                           .queued = known_u64(n->queued),
+                           .late = known_u64(n->late),
                            .connections = known_u64(r->most_open),
                            .connected = known_u64(r->connected),
                            .reconnects = known_u64(r->reconnects),
-                           .unstamped = known_u64(n.unstamped),
+                           .unstamped = known_u64(n->unstamped),
+                           .one_in = known_u64(r->one_in),
                            .bytes_sent = known_u64(r->bytes_sent),
                            .bytes_received = known_u64(r->bytes_received)};
-    if (n.last_answer > r->began_ns) h->last_answer_ns = known_u64(n.last_answer - r->began_ns);
-    put_faults(b->run, h, &n, r);
-    put_client(h, r, &n);
+    if (n->last_answer > r->began_ns) h->last_answer_ns = known_u64(n->last_answer - r->began_ns);
+    if (r->one_in > 1) put_longest(b->run, c, r);
+    put_faults(b->run, h, n);
+    put_client(h, r);
     tare_status status = TARE_OK;
     for (size_t i = 0; status == TARE_OK && i < sizeof parts / sizeof *parts; i++)
         status = put_part(b->run, c, r, &parts[i], err);
@@ -396,6 +377,7 @@ tare_status record_http(struct bench *b, struct run_case *c, const struct case_w
                                       c,
                                       r->outcomes.items,
                                       r->outcomes.n,
+                                      r->one_in,
                                       r->began_ns,
                                       r->closed_ns - r->began_ns,
                                       &w->streams,

@@ -150,7 +150,7 @@ static void unload(struct load_engine *e, struct carrier *c)
 
 static struct load_outcome *outcome_of(struct load_engine *e, const struct carrier *c)
 {
-    return &e->r->outcomes.items[c->request];
+    return engine_outcome(e, c->request);
 }
 
 static bool resend(struct load_engine *e, struct carrier *c, enum load_fault fault);

@@ -15,7 +15,7 @@
 #include "load/engine_parts.h"
 #include "tls/tls.h"
 
-enum { OTHER_FILES = 64, MOST_CONNECTIONS = 60000, HOPELESS = 20 };
+enum { OTHER_FILES = 64, MOST_CONNECTIONS = 60000, HOPELESS = 20, RETIRE = 1024 };
 #define AWAKE_NS UINT64_C(50000000) /* often enough to hear of an interruption */
 #define PAUSE_NS UINT64_C(10000000) /* after a failure, closed loop: a dead server is not hammered */
 
@@ -63,6 +63,7 @@ tare_status load_open(struct load_engine **out, const struct load_options *o, ta
     if (!e) return error_nomem(err, "load");
     *e =
         (struct load_engine){.o = *o, .epoll = -1, .fixed = BUF_INIT, .made = {BUF_INIT, BUF_INIT, BUF_INIT}};
+    if (!e->o.keep) e->o.keep = LOAD_KEEP;
     if (!e->o.timeout_ns) e->o.timeout_ns = LOAD_TIMEOUT_NS;
     e->rules = (struct reply_rules){o->reader, o->expect_body, o->expect_status,
                                     o->body_max ? o->body_max : LOAD_BODY_MAX};
@@ -83,6 +84,7 @@ void load_close(struct load_engine *e)
     tls_release(e->trust);
     load_request_release(&e->made);
     buf_release(&e->fixed);
+    vec_release(&e->due);
     mem_free(e->room);
     mem_free(e);
 }
@@ -108,21 +110,52 @@ static void describe(struct load_engine *e, const struct load_outcome *o, const 
 
 void engine_conclude(struct load_engine *e, struct load_outcome *o, const char *why, const char *glimpse)
 {
-    if (load_is_answered(o)) {
-        e->answered++;
-        return;
-    }
-    e->failed++;
+    load_count(&e->r->counts, o);
+    if (load_is_answered(o)) return;
     e->not_before = o->end + PAUSE_NS;
     if (!e->r->failure[0]) describe(e, o, why, glimpse);
 }
 
+/* Where there is no room for more, every other one goes. */
+static void keep(struct load_engine *e, const struct load_outcome *o)
+{
+    struct load_result *r = e->r;
+    if (o->number % r->one_in) return;
+    if (r->outcomes.n == e->o.keep) {
+        for (size_t i = 0; 2 * i < r->outcomes.n; i++) r->outcomes.items[i] = r->outcomes.items[2 * i];
+        r->outcomes.n -= r->outcomes.n / 2;
+        r->one_in *= 2;
+        if (o->number % r->one_in) return;
+    }
+    tare_status s = vec_push(&r->outcomes, *o, e->err);
+    if (s < 0) e->broken = s;
+}
+
+/* Those that are over, up to the first that is not: so they are kept in the order in which they were due, and what is
+ * here is no more than came due while one was under way. */
+static void retire(struct load_engine *e)
+{
+    while (e->over < e->due.n && e->due.items[e->over].end && e->broken == TARE_OK)
+        keep(e, &e->due.items[e->over++]);
+    if (e->over < RETIRE || 2 * e->over < e->due.n) return;
+    e->due.n -= e->over;
+    memmove(e->due.items, e->due.items + e->over, e->due.n * sizeof *e->due.items);
+    e->first += e->over;
+    e->over = 0;
+}
+
 /* ---- turns ---- */
+
+static size_t n_due(const struct load_engine *e)
+{
+    return e->first + e->due.n;
+}
 
 static bool add_outcome(struct load_engine *e, uint64_t planned)
 {
-    struct load_outcome o = {.planned = planned, .fault = LOAD_OPEN, .flags = e->w->warm ? LOAD_WARM : 0};
-    tare_status s = vec_push(&e->r->outcomes, o, e->err);
+    struct load_outcome o = {
+        .number = n_due(e), .planned = planned, .fault = LOAD_OPEN, .flags = e->w->warm ? LOAD_WARM : 0};
+    tare_status s = vec_push(&e->due, o, e->err);
     if (s < 0) e->broken = s;
     return s == TARE_OK;
 }
@@ -135,7 +168,7 @@ static bool is_interrupted(const struct load_engine *e)
 /* May another one be due, in a closed loop? */
 static bool has_room(const struct load_engine *e, uint64_t now)
 {
-    size_t n = e->r->outcomes.n, under_way = e->n_busy + (n - e->next);
+    size_t n = n_due(e), under_way = e->n_busy + (n - e->next);
     return under_way < e->w->concurrency && now >= e->not_before && (!e->w->most || n < e->w->most);
 }
 
@@ -153,10 +186,9 @@ static void plan_due(struct load_engine *e, uint64_t now)
 
 static void send_due(struct load_engine *e)
 {
-    for (; e->next < e->r->outcomes.n && e->broken == TARE_OK; e->next++) {
-        size_t i = e->next;
-        if (carry_begin(e, i)) continue;
-        e->r->outcomes.items[i].flags |= LOAD_QUEUED;
+    for (; e->next < n_due(e) && e->broken == TARE_OK; e->next++) {
+        if (carry_begin(e, e->next)) continue;
+        engine_outcome(e, e->next)->flags |= LOAD_QUEUED;
         return;
     }
 }
@@ -164,18 +196,19 @@ static void send_due(struct load_engine *e)
 /* Both lists are in the order of planning, so that only their heads need a look. */
 static void expire(struct load_engine *e, uint64_t now)
 {
-    struct load_outcome *all = e->r->outcomes.items;
-    for (struct carrier *c = e->busy.first; c && now - all[c->request].planned >= e->o.timeout_ns;
-         c = e->busy.first) {
+    for (struct carrier *c = e->busy.first;
+         c && now - engine_outcome(e, c->request)->planned >= e->o.timeout_ns; c = e->busy.first) {
         c->used = false; /* it is not sent again */
         c->why[0] = 0;
         carry_give_up(e, c, LOAD_TIMEOUT);
     }
-    for (; e->next < e->r->outcomes.n && now - all[e->next].planned >= e->o.timeout_ns; e->next++) {
-        all[e->next].fault = LOAD_TIMEOUT;
-        all[e->next].end = now;
-        all[e->next].flags |= LOAD_QUEUED;
-        engine_conclude(e, &all[e->next], "all connections were busy", "");
+    for (; e->next < n_due(e); e->next++) {
+        struct load_outcome *o = engine_outcome(e, e->next);
+        if (now - o->planned < e->o.timeout_ns) return;
+        o->fault = LOAD_TIMEOUT;
+        o->end = now;
+        o->flags |= LOAD_QUEUED;
+        engine_conclude(e, o, "all connections were busy", "");
     }
 }
 
@@ -183,9 +216,9 @@ static void expire(struct load_engine *e, uint64_t now)
 static bool is_over(const struct load_engine *e, uint64_t now)
 {
     const struct load_window *w = e->w;
-    if (e->n_busy || e->next < e->r->outcomes.n) return false;
+    if (e->n_busy || e->next < n_due(e)) return false;
     if (w->arrivals) return e->arrived == w->n_arrivals;
-    return now >= e->origin + w->window_ns || (w->most && e->r->outcomes.n >= w->most);
+    return now >= e->origin + w->window_ns || (w->most && n_due(e) >= w->most);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -196,20 +229,19 @@ static uint64_t least(uint64_t a, uint64_t b)
 /* When there is something to do even if nothing comes. */
 static uint64_t next_moment(const struct load_engine *e, uint64_t now)
 {
-    const struct load_outcome *all = e->r->outcomes.items;
     const struct load_window *w = e->w;
     uint64_t at = now + AWAKE_NS;
     if (w->arrivals && e->arrived < w->n_arrivals) at = least(at, e->origin + w->arrivals[e->arrived]);
     if (!w->arrivals && e->not_before > now) at = least(at, e->not_before);
     if (!w->arrivals) at = least(at, e->origin + w->window_ns > now ? e->origin + w->window_ns : at);
-    if (e->busy.first) at = least(at, all[e->busy.first->request].planned + e->o.timeout_ns);
-    if (e->next < e->r->outcomes.n) at = least(at, all[e->next].planned + e->o.timeout_ns);
+    size_t oldest = e->busy.first ? e->busy.first->request : e->next; /* the others were planned later */
+    if (oldest < n_due(e)) at = least(at, engine_outcome(e, oldest)->planned + e->o.timeout_ns);
     return at > now ? at - now : 0;
 }
 
 static bool is_hopeless(const struct load_engine *e)
 {
-    return e->answered == 0 && e->failed >= HOPELESS;
+    return e->r->counts.answered == 0 && e->r->counts.failed >= HOPELESS;
 }
 
 static void run_turns(struct load_engine *e)
@@ -219,6 +251,7 @@ static void run_turns(struct load_engine *e)
         plan_due(e, now);
         expire(e, now);
         send_due(e);
+        retire(e);
         now = instant_now().ns;
         if (is_over(e, now)) return;
         carry_wait(e, next_moment(e, now));
@@ -229,22 +262,26 @@ static void run_turns(struct load_engine *e)
 static void abandon(struct load_engine *e)
 {
     uint64_t now = instant_now().ns;
-    for (size_t i = e->next; i < e->r->outcomes.n; i++) e->r->outcomes.items[i].end = now;
+    for (; e->next < n_due(e); e->next++) {
+        engine_outcome(e, e->next)->end = now;
+        engine_conclude(e, engine_outcome(e, e->next), NULL, "");
+    }
     while (e->busy.first) {
         struct carrier *c = e->busy.first;
         c->used = false;
         carry_give_up(e, c, LOAD_OPEN);
     }
+    retire(e);
 }
 
 static void begin_window(struct load_engine *e, const struct load_window *w, struct load_result *out)
 {
     load_result_release(out);
-    *out = (struct load_result){0};
+    *out = (struct load_result){.one_in = 1};
     e->w = w;
     e->r = out;
-    e->next = e->arrived = 0;
-    e->answered = e->failed = e->not_before = 0;
+    e->next = e->arrived = e->first = e->over = e->due.n = 0;
+    e->not_before = 0;
     e->broken = TARE_OK;
     if (e->o.reader && e->o.reader->clear) e->o.reader->clear(e->o.reader->ctx);
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* of this thread: its sleeps end when asked */
@@ -257,7 +294,7 @@ tare_status load_run(struct load_engine *e, const struct load_window *w, struct 
     begin_window(e, w, out);
     e->err = err;
     size_t room = w->arrivals ? w->n_arrivals : 1024;
-    tare_status s = vec_reserve(&out->outcomes, room, err);
+    tare_status s = vec_reserve(&out->outcomes, room < e->o.keep ? room : e->o.keep, err);
     if (s < 0) return s;
     uint64_t cpu = clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
     out->began_ns = e->origin = instant_now().ns;

@@ -35,9 +35,11 @@ struct load_options {
     uint64_t body_max;                        /* bytes of one answer; 0: LOAD_BODY_MAX */
     unsigned connections;                     /* open at once at most; 0: as many as descriptors allow */
     bool fresh;                               /* a connection for each request */
+    size_t keep;                              /* outcomes of a window at most, a power of two; 0: LOAD_KEEP */
     const struct load_spans *spans;           /* NULL: nobody */
     const volatile sig_atomic_t *interrupted; /* may be NULL */
 };
+enum { LOAD_KEEP = 1 << 18 };
 #define LOAD_BODY_MAX (UINT64_C(256) << 20)
 #define LOAD_TIMEOUT_NS UINT64_C(30000000000)
 
@@ -50,8 +52,12 @@ struct load_window {
     bool warm;            /* its requests count from LOAD_WARM_NUMBER */
 };
 
+/* A window of any length takes no more memory than what is kept: where there are more, then of one in two, in four, in
+ * eight.. as they were due, whatever became of them. The counts are of all. */
 struct load_result {
     VEC(struct load_outcome) outcomes; /* in the order in which they were due */
+    uint64_t one_in;                   /* of so many; 1: all are there */
+    struct load_counts counts;
     uint64_t began_ns, closed_ns,
         ended_ns;    /* the beginning; nothing was due after; the last answer, or given up */
     uint64_t cpu_ns; /* of this client, from the beginning to the end */

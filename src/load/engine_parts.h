@@ -37,14 +37,20 @@ struct load_engine {
     /* of the window */
     const struct load_window *w;
     struct load_result *r;
-    size_t next;    /* the first that is due and not sent */
-    size_t arrived; /* of the schedule */
+    VEC(struct load_outcome) due; /* of the requests from number `first` on */
+    size_t first, over;           /* so many of these are over, and were counted */
+    size_t next;                  /* the first that is due and not sent */
+    size_t arrived;               /* of the schedule */
     size_t n_busy;
     uint64_t origin, not_before; /* closed loop: nothing is due before */
-    uint64_t answered, failed;
-    tare_status broken; /* the client's own failure */
+    tare_status broken;          /* the client's own failure */
     tare_error *err;
 };
+
+static inline struct load_outcome *engine_outcome(const struct load_engine *e, size_t number)
+{
+    return &e->due.items[number - e->first];
+}
 
 /* ---- carry.c ---- */
 

@@ -10,6 +10,27 @@ static const struct {
 #undef X
 };
 
+void load_count(struct load_counts *c, const struct load_outcome *o)
+{
+    bool answered = load_is_answered(o), open = o->fault == LOAD_OPEN;
+    uint64_t took = load_took(o), *longest = answered ? &c->longest : &c->longest_failed;
+    c->due++;
+    c->answered += answered;
+    c->open += open;
+    c->failed += !answered && !open;
+    c->faults[o->fault < LOAD_FAULTS ? o->fault : LOAD_OPEN]++;
+    if (o->status < LOAD_STATUSES) c->statuses[o->status]++;
+    c->queued += (o->flags & LOAD_QUEUED) != 0;
+    c->unstamped += (o->flags & LOAD_UNSTAMPED) != 0;
+    if (took > *longest) *longest = took;
+    if (answered && o->end > c->last_answer) c->last_answer = o->end;
+    if (!o->sent) return;
+    uint64_t delay = o->sent - o->planned;
+    c->sent++;
+    c->late += delay > LOAD_LATE_NS && !(o->flags & (LOAD_QUEUED | LOAD_NEW | LOAD_RESENT));
+    if (delay > c->longest_delay) c->longest_delay = delay;
+}
+
 const char *load_fault_word(unsigned fault)
 {
     return fault < LOAD_FAULTS ? words[fault].word : "unknown";

@@ -32,6 +32,8 @@ enum load_fault {
         LOAD_FAULTS
 };
 
+enum { LOAD_STATUSES = 1000 };
+
 enum load_flags {
     LOAD_NEW = 1,        /* on a connection made for it */
     LOAD_RESENT = 2,     /* the server closed an idle connection under it: sent again on another */
@@ -42,8 +44,10 @@ enum load_flags {
     LOAD_ESTIMATED = 64, /* tokens are events: the server did not say how many */
 };
 
-/* Times are of instant_now(); 0: it did not happen. `tokens` and what stands beside it are the reader's (reader.h). */
+/* Times are of instant_now(); 0: it did not happen. `number`: of the request in its window, from 0. `tokens` and what
+ * stands beside it are the reader's (reader.h). */
 struct load_outcome {
+    uint64_t number;
     uint64_t planned;       /* when it was due: latency counts from here */
     uint64_t sent;          /* the first byte of it */
     uint64_t first_byte;    /* of the answer: its head */
@@ -65,6 +69,28 @@ static inline bool load_is_answered(const struct load_outcome *o)
 {
     return o->fault == LOAD_NONE;
 }
+
+/* What its user waited, or has waited by then: to the last event that says something, else to the end. */
+static inline uint64_t load_took(const struct load_outcome *o)
+{
+    uint64_t last = o->last_content ? o->last_content : o->end;
+    return last > o->planned ? last - o->planned : 0;
+}
+
+/* Of all requests of a window, also of those that are not kept one by one. */
+struct load_counts {
+    uint64_t due, sent, answered, failed, open; /* due = answered + failed + open */
+    uint64_t queued, unstamped;
+    uint64_t late; /* sent later than LOAD_LATE_NS after they were due, though a connection was free */
+    uint64_t longest_delay;           /* ns, until one was sent */
+    uint64_t last_answer;             /* its time */
+    uint64_t longest, longest_failed; /* load_took(): of an answer; of what is none */
+    uint64_t faults[LOAD_FAULTS];
+    uint64_t statuses[LOAD_STATUSES]; /* by status of HTTP; 0: none came */
+};
+#define LOAD_LATE_NS UINT64_C(1000000)
+
+void load_count(struct load_counts *c, const struct load_outcome *o);
 
 const char *load_fault_word(unsigned fault); /* "refused" */
 const char *load_fault_help(unsigned fault); /* "the connection was refused" */

@@ -46,7 +46,7 @@ struct run_alloc_size *run_add_alloc_size(struct run *r, struct run_case *c);
 struct run_alloc_site *run_add_alloc_site(struct run *r, struct run_case *c);
 
 /* Copy the first n latencies in, at most c->samples_raw.cap of them (0: RUN_SAMPLES_MAX, the most there can
- * be); `kept` says which of all samples they are: "all", "first", "random". */
+ * be); `kept` says which of all samples they are: "all", "first", "evenly", "random". */
 void run_set_samples(struct run *r, struct run_case *c, const uint64_t *ns, size_t n, const char *kept);
 
 /* Copy the histogram of the case's latencies in. */

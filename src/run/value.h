@@ -74,7 +74,7 @@ static inline struct run_estimate run_estimate_of(struct interval i)
 
 struct run_samples { /* single values in the order they were taken */
     bool known;
-    const char *kept; /* which: "all", "first", "random" */
+    const char *kept; /* which: "all", "first", "evenly", "random" */
     size_t cap;       /* the recorder kept at most so many */
     uint64_t *ns;
     size_t n;

@@ -19,7 +19,7 @@
 #define OK "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 /* What the server does with a request. */
-enum manner { ANSWERS, CLOSES_AFTER, SILENT, RESETS, HALF };
+enum manner { ANSWERS, CLOSES_AFTER, SILENT, RESETS, HALF, FIRST_SILENT };
 
 static struct server {
     int listening;
@@ -55,8 +55,8 @@ static void *serve(void *arg)
 {
     int fd = (int)(intptr_t)arg;
     while (read_request(fd)) {
-        __atomic_add_fetch(&server.requests, 1, __ATOMIC_RELAXED);
-        if (server.manner == SILENT) continue;
+        int before = __atomic_fetch_add(&server.requests, 1, __ATOMIC_RELAXED);
+        if (server.manner == SILENT || (server.manner == FIRST_SILENT && before == 0)) continue;
         if (server.manner == RESETS) reset(fd);
         if (server.manner == RESETS) break;
         size_t n = strlen(server.say);
@@ -276,6 +276,50 @@ static void too_many_connections(void **state)
     assert_true(n > 0);
 }
 
+/* However long a window is, what is kept of it stays as large: evenly over all of it, and the counts are of all. */
+static void memory_does_not_grow_with_requests(void **state)
+{
+    (void)state;
+    enum { KEEP = 64, MANY = 3000 };
+    struct load_window w = {.concurrency = 3, .most = MANY, .window_ns = UINT64_MAX / 4};
+    begin_server(ANSWERS, OK);
+    run_window((struct load_options){.keep = KEEP}, w);
+    end_server();
+    assert_int_equal(result.counts.due, MANY);
+    assert_int_equal(result.counts.answered, MANY);
+    assert_int_equal(result.counts.statuses[200], MANY);
+    assert_true(result.outcomes.cap <= KEEP);
+    assert_int_equal(result.one_in, 64);
+    assert_int_equal(result.outcomes.n, (MANY + 63) / 64);
+    uint64_t longest = 0;
+    for (size_t i = 0; i < result.outcomes.n; i++) {
+        const struct load_outcome *o = &result.outcomes.items[i];
+        assert_int_equal(o->number, 64 * i);
+        assert_true(load_took(o) <= result.counts.longest);
+        if (o->end > longest) longest = o->end;
+    }
+    assert_true(result.counts.last_answer >= longest);
+}
+
+/* One that is never answered holds back those after it, and no longer than until it is given up. */
+static void one_stays_open_while_others_come(void **state)
+{
+    (void)state;
+    enum { MANY = 3000 };
+    static uint64_t arrivals[MANY];
+    for (size_t i = 0; i < MANY; i++) arrivals[i] = i * MS / 50;
+    begin_server(FIRST_SILENT, OK);
+    run_window((struct load_options){.keep = 64, .timeout_ns = 300 * MS, .connections = 8},
+               (struct load_window){.arrivals = arrivals, .n_arrivals = MANY, .window_ns = 60 * MS});
+    end_server();
+    assert_int_equal(result.counts.due, MANY);
+    assert_int_equal(result.counts.answered + result.counts.failed, MANY);
+    assert_int_equal(result.counts.open, 0);
+    assert_true(result.outcomes.n <= 64);
+    for (size_t i = 1; i < result.outcomes.n; i++)
+        assert_true(result.outcomes.items[i].planned >= result.outcomes.items[i - 1].planned);
+}
+
 static int release(void **state)
 {
     (void)state;
@@ -296,6 +340,8 @@ int main(void)
         cmocka_unit_test(queued_requests_time_out_too),
         cmocka_unit_test(an_interruption_leaves_them_open),
         cmocka_unit_test(too_many_connections),
+        cmocka_unit_test(memory_does_not_grow_with_requests),
+        cmocka_unit_test(one_stays_open_while_others_come),
     };
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, release);

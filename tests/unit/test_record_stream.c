@@ -35,6 +35,7 @@ struct world {
     struct load_outcome o[N];
     struct llm_pool pool;
     struct slo slo;
+    uint64_t one_in; /* 0: 1 */
 };
 
 static void world_init(struct world *w)
@@ -54,7 +55,7 @@ static void world_init(struct world *w)
 
 static tare_status record(struct world *w)
 {
-    struct streamed s = {&w->run, w->c, w->o, N, S, 10 * S, &w->pool, &w->slo};
+    struct streamed s = {&w->run, w->c, w->o, N, w->one_in ? w->one_in : 1, S, 10 * S, &w->pool, &w->slo};
     return record_stream(&s, NULL);
 }
 
@@ -90,6 +91,24 @@ static void all_answered(void **state)
     assert_int_equal(run_map_get(&st->goodput.missed, "ttft")->i, 160);
     assert_int_equal(run_map_get(&st->goodput.missed, "tpot")->i, 0);
     run_explain_case(&w.run, w.c, RUN_BY_BENCH);
+    world_release(&w);
+    (void)state;
+}
+
+/* Each stands for four: what is counted is of all, shares and times are as before. */
+static void one_in_four_was_kept(void **state)
+{
+    struct world w;
+    world_init(&w);
+    w.one_in = 4;
+    assert_int_equal(record(&w), TARE_OK);
+    const struct run_stream *st = &w.c->stream;
+    assert_int_equal(st->tokens_out.v, 4 * 50 * N);
+    assert_int_equal(st->tokens_in.v, 4 * 12 * N);
+    assert_int_equal(st->tokens_cached.v, 4 * 3 * N);
+    assert_true(st->tokens_per_s.rate.value > 4 * 1900 && st->tokens_per_s.rate.value < 4 * 1960);
+    assert_true(st->goodput.per_s.v == 4 * 24 && st->goodput.share.value == 0.6);
+    assert_true(st->ttft_ns.p50.value == 104e6);
     world_release(&w);
     (void)state;
 }
@@ -195,6 +214,7 @@ static void without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_in_four_was_kept),
         cmocka_unit_test(all_answered), cmocka_unit_test(the_unanswered_count), cmocka_unit_test(nothing_streamed),
         cmocka_unit_test(limits),       cmocka_unit_test(exact_shares),         cmocka_unit_test(without_memory),
     };

@@ -412,7 +412,7 @@ export const LATENCY: Shape = {
 export interface PackedSamples {
   /** How data is packed. */
   codec: string;
-  /** Which of all samples these are: all, first, random. */
+  /** Which of all samples these are: all, first, evenly, random. */
   kept: string;
   /** At most so many were kept. */
   cap: number;
@@ -1402,6 +1402,8 @@ export interface Http {
   bytes_received?: number | null;
   /** Requests with a time of receiving that is not the kernel's. */
   unstamped?: number | null;
+  /** Times are of one request in so many, as they were due; counts and the longest are of all. */
+  one_in?: number | null;
   /** From the beginning of the window to the last good answer, ns. */
   last_answer_ns?: number | null;
   /** After the window, until the last answer came or was given up, ns. */
@@ -1440,6 +1442,7 @@ export const HTTP: Shape = {
   bytes_sent: "number",
   bytes_received: "number",
   unstamped: "number",
+  one_in: "number",
   last_answer_ns: "number",
   drain_ns: "number",
   service_ns: LATENCY,
