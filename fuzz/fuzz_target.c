@@ -47,8 +47,24 @@ static void as_rate(const char *text)
         must(isfinite(rate) && rate >= 0 && memchr(unit, 0, sizeof unit));
 }
 
+/* What a service is to answer may be any JSON. */
+static void as_any(const char *text, size_t n)
+{
+    tare_error err = TARE_ERROR_INIT;
+    struct expected e = EXPECTED_INIT;
+    struct expected_text from = {"fuzz", text, n};
+    if (expected_read_any(&e, &from, &err) < 0) {
+        must(err.text[0] != 0 && !e.labels && !e.values && !e.texts);
+        return;
+    }
+    must(e.rows > 0 && !e.labels != !e.values && (!e.texts || (e.values && e.columns == 1)));
+    for (size_t i = 0; e.texts && i < e.rows; i++) must(e.texts[i] != NULL && e.values[i] == 1);
+    expected_release(&e);
+}
+
 static void as_expected(const char *text, size_t n)
 {
+    as_any(text, n);
     tare_error err = TARE_ERROR_INIT;
     struct expected e = EXPECTED_INIT;
     if (expected_read_jsonl(&e, "fuzz", text, n, &err) < 0) {

@@ -121,7 +121,8 @@ static PyObject *score_rows(const Py_buffer *got, const Py_buffer *want, size_t 
     size_t rows = count_of(got) / columns, wanted = count_of(want) / (labels ? 1 : columns);
     struct answers answers = {got->buf, rows, columns};
     struct expected expected = {labels ? want->buf : NULL, labels ? NULL : want->buf, wanted,
-                                labels ? 0 : columns};
+                                labels ? 0 : columns,
+                                NULL};
     struct accuracy_result result;
     tare_error err = TARE_ERROR_INIT;
     if (accuracy_measure(&result, &answers, &expected, m, &err) != TARE_OK) return raise_error(&err);

@@ -64,6 +64,10 @@ struct bench_plan {
     int64_t per_run;                   /* units in one run; 0: what the subject says */
     uint64_t seed;                     /* of the order of cases and of arrivals */
     struct bench_streams streams;
+    struct bench_window_done {
+        void (*tell)(void *ctx, size_t at); /* NULL: nobody */
+        void *ctx;
+    } window_done;     /* of a service: the window of that case is over */
     pid_t service_pid; /* of a service on this machine, whose processes are looked at; 0: none is named */
     bool keep_outputs; /* for accuracy: outputs of the first run of each case */
     struct tensor_set *outputs; /* one per case, when keep_outputs */

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/engine.h"
@@ -168,6 +169,8 @@ tare_status requests_window(struct bench *b, struct case_work *w, tare_error *er
         w->streams = *b->plan->streams.pool;
         *b->plan->streams.pool = (struct llm_pool){.no_memory = false};
     }
+    if (b->plan->window_done.tell)
+        b->plan->window_done.tell(b->plan->window_done.ctx, (size_t)(w - b->cases));
     if (!r->counts.due) return error_set(err, TARE_DENIED, "interrupted before the first request");
     w->runs += r->counts.due;
     w->spent_ns += r->ended_ns - r->began_ns;
@@ -249,6 +252,43 @@ static void put_client(struct run_http *h, const struct load_result *r)
     if (c->sent) h->client_ns = known_u64(r->cpu_ns / c->sent);
     h->drain_ns = known_u64(wall - open_ns);
     h->limited = known_bool(h->client_busy.v > HTTP_CLIENT_BUSY || c->faults[LOAD_SOCKETS] > 0);
+}
+
+/* ---- answers to the same requests ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* One number for each answer: which request it was, and what its body is like. */
+static size_t list_answers(const struct load_result *r, uint64_t *to)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->outcomes.n; i++) {
+        const struct load_outcome *o = &r->outcomes.items[i];
+        if (load_is_answered(o)) to[n++] = o->number % r->period << 32 | (o->digest ^ o->bytes);
+    }
+    qsort(to, n, sizeof *to, by_value);
+    return n;
+}
+
+/* How many requests there were, and how many different answers to them. */
+static tare_status put_distinct(struct run_http *h, const struct load_result *r, tare_error *err)
+{
+    uint64_t *all = r->period ? mem_new(r->outcomes.n, sizeof *all) : NULL, asked = 0, distinct = 0;
+    if (!r->period) return TARE_OK;
+    if (!all) return error_nomem(err, "%zu requests", r->outcomes.n);
+    size_t n = list_answers(r, all);
+    for (size_t i = 0; i < n; i++) {
+        distinct += i == 0 || all[i] != all[i - 1];
+        asked += i == 0 || all[i] >> 32 != all[i - 1] >> 32;
+    }
+    mem_free(all);
+    if (asked) h->asked = known_u64(asked);
+    if (asked) h->distinct = known_u64(distinct);
+    return TARE_OK;
 }
 
 /* ---- over time ---- */
@@ -371,6 +411,7 @@ tare_status record_http(struct bench *b, struct run_case *c, const struct case_w
     for (size_t i = 0; status == TARE_OK && i < sizeof parts / sizeof *parts; i++)
         status = put_part(b->run, c, r, &parts[i], err);
     if (status == TARE_OK) status = put_over_time(b->run, c, r, err);
+    if (status == TARE_OK) status = put_distinct(h, r, err);
     put_server(b, c, w);
     if (status < 0 || !b->plan->streams.pool) return status;
     const struct streamed streamed = {b->run,

@@ -58,8 +58,12 @@ struct load_source bodies_source(struct bodies *b)
 {
     bool asks = b->target || b->made || b->lines.all.n || b->whole.data;
     bool same = !b->lines.all.n && (!b->made || template_is_fixed(b->made)) && !b->target;
-    return (struct load_source){
-        .fill = asks ? fill : NULL, .ctx = b, .content_type = b->content_type, .same = same};
+    bool in_turn = b->lines.all.n && !b->made && !b->target;
+    return (struct load_source){.fill = asks ? fill : NULL,
+                                .ctx = b,
+                                .content_type = b->content_type,
+                                .same = same,
+                                .period = in_turn ? b->lines.all.n : same};
 }
 
 /* ---- opened ---- */

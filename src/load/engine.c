@@ -66,7 +66,7 @@ tare_status load_open(struct load_engine **out, const struct load_options *o, ta
     if (!e->o.keep) e->o.keep = LOAD_KEEP;
     if (!e->o.timeout_ns) e->o.timeout_ns = LOAD_TIMEOUT_NS;
     e->rules = (struct reply_rules){o->reader, o->expect_body, o->expect_status,
-                                    o->body_max ? o->body_max : LOAD_BODY_MAX};
+                                    o->body_max ? o->body_max : LOAD_BODY_MAX, o->source.period != 0};
     e->wording = (struct load_wording){&e->at, o->method, o->headers, o->source.content_type, o->fresh};
     tare_status s = set_up(e, err);
     if (s == TARE_OK)
@@ -277,7 +277,7 @@ static void abandon(struct load_engine *e)
 static void begin_window(struct load_engine *e, const struct load_window *w, struct load_result *out)
 {
     load_result_release(out);
-    *out = (struct load_result){.one_in = 1};
+    *out = (struct load_result){.one_in = 1, .period = e->o.source.period};
     e->w = w;
     e->r = out;
     e->next = e->arrived = e->first = e->over = e->due.n = 0;

@@ -57,6 +57,7 @@ struct load_window {
 struct load_result {
     VEC(struct load_outcome) outcomes; /* in the order in which they were due */
     uint64_t one_in;                   /* of so many; 1: all are there */
+    uint64_t period;                   /* of the source */
     struct load_counts counts;
     uint64_t began_ns, closed_ns,
         ended_ns;    /* the beginning; nothing was due after; the last answer, or given up */

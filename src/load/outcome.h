@@ -60,6 +60,7 @@ struct load_outcome {
     uint32_t tokens, first_tokens;     /* in all; in the first event */
     uint32_t tokens_in, tokens_cached; /* of the prompt, as the server says */
     uint32_t bytes;                    /* of the body; as many as fit */
+    uint32_t digest;                   /* of the body, where requests come again (load_source.period) */
     uint16_t status;                   /* of HTTP; 0: none came */
     uint8_t fault;                     /* enum load_fault */
     uint8_t flags;                     /* enum load_flags */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/crc.h"
 #include "core/str.h"
 
 /* ---- the body ---- */
@@ -55,6 +56,7 @@ static void to_body(void *ctx, const char *bytes, size_t n)
     r->body += n;
     o->bytes = r->body < UINT32_MAX ? (uint32_t)r->body : UINT32_MAX;
     const struct reply_rules *rules = r->rules;
+    if (rules->digest) o->digest = crc32c(o->digest, bytes, n);
     if (o->fault != LOAD_NONE || (rules->expect_body && !r->found)) keep_glimpse(r, bytes, n);
     if (o->fault != LOAD_NONE) return;
     if (rules->expect_body && !r->found) look_for(r, bytes, n);

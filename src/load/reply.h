@@ -14,6 +14,7 @@ struct reply_rules {
     const char *expect_body;          /* at most LOAD_EXPECT_MAX bytes; NULL: any */
     unsigned expect_status;           /* 0: any 2xx */
     uint64_t body_max;
+    bool digest; /* of bodies is wanted */
 };
 
 struct reply {

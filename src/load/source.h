@@ -22,6 +22,7 @@ struct load_source {
     void *ctx;
     const char *content_type; /* NULL: none */
     bool same;                /* all are as number 0: made once */
+    uint64_t period;          /* they come again after so many, 1: at once; 0: each is another */
 };
 #define LOAD_WARM_NUMBER (UINT64_C(1) << 40)
 

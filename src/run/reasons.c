@@ -98,6 +98,8 @@ static const struct reason of_cases[] = {
     {"http", {"it is no service behind an address (tare bench http://..)", once, nothing, untold}},
     {"http.last_answer_ns", {"none was answered"}},
     {"self.ns_per_run", {"nothing was sent"}},
+    {"http.asked", {"each request was another, its answer a stream, or none was answered"}},
+    {"http.distinct", {"no request was answered twice, or its answer was a stream"}},
     {"http.client_ns", {"none was sent"}},
     {"http.faults", {"none failed"}},
     {"http.statuses", {"none was answered"}},

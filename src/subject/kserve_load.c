@@ -20,7 +20,7 @@ static tare_status fill(void *ctx, uint64_t number, struct load_request *out, ta
 struct load_source kserve_source(struct kserve_load *k)
 {
     const char *type = k->headers.len ? "application/octet-stream" : "application/json";
-    return (struct load_source){.fill = fill, .ctx = k, .content_type = type, .same = true};
+    return (struct load_source){.fill = fill, .ctx = k, .content_type = type, .same = true, .period = 1};
 }
 
 tare_status kserve_load_open(struct kserve_load *k, const char *inputs, bool binary, tare_error *err)
@@ -67,11 +67,18 @@ static const char *answer_end(void *ctx, void *state, struct load_outcome *o)
     struct kserve_answer answer = {a->body.bytes.data, a->body.bytes.len, a->n_json};
     tare_status s = a->body.too_long ? error_set(&err, TARE_FORMAT, "the answer is larger than is read")
                                      : kserve_decode(&answer, &out, &err);
+    const char *why = s == TARE_OK && k->look.outputs ? k->look.outputs(k->look.ctx, &out, o) : NULL;
     tensor_set_release(&out);
-    if (s == TARE_OK) return NULL;
+    if (s == TARE_OK) return why;
     o->fault = LOAD_BODY;
     snprintf(k->why, sizeof k->why, "%.200s", err.text);
     return k->why;
+}
+
+static void answers_clear(void *ctx)
+{
+    struct kserve_load *k = ctx;
+    if (k->look.clear) k->look.clear(k->look.ctx);
 }
 
 struct load_reader kserve_reader(struct kserve_load *k)
@@ -80,6 +87,7 @@ struct load_reader kserve_reader(struct kserve_load *k)
         .name = "kserve",
         .size = sizeof(struct answer),
         .ctx = k,
+        .clear = answers_clear,
         .open = whole_body_open,
         .close = whole_body_close,
         .begin = answer_begin,

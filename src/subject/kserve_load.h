@@ -8,11 +8,20 @@
 #include "load/source.h"
 #include "subject/kserve.h"
 
+/* Who looks at the outputs themselves; all NULL: nobody. `outputs` sets o->fault where they are not as they should be,
+ * and says why, as load_reader.end does. */
+struct kserve_look {
+    void (*clear)(void *ctx);
+    const char *(*outputs)(void *ctx, const struct tensor_set *outputs, struct load_outcome *o);
+    void *ctx;
+};
+
 struct kserve_load {
     struct buf body, headers;
+    struct kserve_look look;
     char why[240]; /* of the last answer that was not right */
 };
-#define KSERVE_LOAD_INIT {BUF_INIT, BUF_INIT, ""}
+#define KSERVE_LOAD_INIT {.body = BUF_INIT, .headers = BUF_INIT}
 
 /* `inputs`: a file or folder of tensors. */
 tare_status kserve_load_open(struct kserve_load *k, const char *inputs, bool binary, tare_error *err);

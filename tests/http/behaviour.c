@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * behaviour.c - what the reference server does with a request, by its path; numbers are in the query, times in
  * milliseconds. One row of the table each. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -172,6 +173,15 @@ static void echo(struct server_state *shared, const struct request *r, struct sc
     script_write(out, r->received, r->body, r->n_body);
 }
 
+/* Answers in turn: 0, 1, .. kinds - 1. */
+static void varies(struct server_state *shared, const struct request *r, struct script *out)
+{
+    char body[32];
+    (void)shared;
+    snprintf(body, sizeof body, "%" PRIu64, r->number % (uint64_t)number_of(r, "kinds", 2));
+    script_reply(out, r->received, 200, body);
+}
+
 static void redirect(struct server_state *shared, const struct request *r, struct script *out)
 {
     (void)shared;
@@ -303,6 +313,7 @@ static const struct {
     {"/silent", silent},
     {"/queue", queue},
     {"/echo", echo},
+    {"/varies", varies},
     {"/redirect", redirect},
     {"/slow", slow_body},
     {"/loris", loris},

@@ -369,3 +369,109 @@ def test_the_load_of_a_run_that_is_ended_tells_what_there_is(build, tmp_path, si
     (load,) = documents(tmp_path, "bench")
     assert load["config"]["interrupted"] is True and load["cases"][0]["http"]["answered"] > 0
     assert child.returncode == code, err
+
+
+# ---- answers against what was expected ----
+
+
+@pytest.fixture
+def lines(tmp_path):
+    def write(name, *values):
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(v) + "\n" for v in values))
+        return path
+
+    return write
+
+
+def wrong_answers(run):
+    return [f["title"] for f in run["findings"] if f["id"] == "answers.wrong"]
+
+
+LOAD = ("--concurrency", "2", "--max-runs", "40", "--warmup", "2")
+
+
+def test_answers_that_are_all_as_expected(service, bench, lines):
+    """/echo gives back what it is sent, so that each line of the inputs is its own answer."""
+    sent = lines("in.jsonl", {"out": "cat", "id": 1}, {"out": "dog", "id": 2.0}, {"out": ["x", {"y": None}]})
+    want = lines("want.jsonl", {"expected": "cat"}, {"expected": "dog"}, {"expected": ["x", {"y": None}]})
+    run = bench(f"{service}/echo", "--inputs", sent, "--expect", want, "--expect-at", "out", "--target", "accuracy>=0.9", *LOAD, code=(0, 3))
+    case = run["cases"][0]
+    assert case["accuracy"]["value"] == 1 and case["accuracy"]["metric"] == "equal" and case["accuracy"]["examples"] == 40
+    assert case["http"]["failed"] == 0 and not wrong_answers(run)
+    whole = lines("whole.jsonl", {"expected": {"id": 1.0, "out": "cat"}}, {"expected": {"id": 2, "out": "dog"}}, {"expected": {"out": ["x", {"y": None}]}})
+    assert bench(f"{service}/echo", "--inputs", sent, "--expect", whole, *LOAD, code=(0, 3))["cases"][0]["accuracy"]["value"] == 1
+
+
+def test_wrong_answers_are_counted_and_shown(service, bench, lines):
+    sent = lines("in.jsonl", *({"out": word} for word in ("cat", "dog", "cow", "hen")))
+    want = lines("want.jsonl", *({"expected": word} for word in ("cat", "dog", "pig", "hen")))
+    run = bench(f"{service}/echo", "--inputs", sent, "--expect", want, "--expect-at", "out", "--target", "accuracy>=0.9", *LOAD, code=(1, 3))
+    case = run["cases"][0]
+    assert case["accuracy"]["value"] == 0.75 and case["accuracy"]["lo"] < 0.75 < case["accuracy"]["hi"]
+    assert case["http"]["failed"] == 0  # a wrong answer is an answer
+    (text,) = wrong_answers(run)
+    assert text.startswith("10 of 40 answers") and '"cow" where "pig" was expected (answer 3 of --expect)' in text
+    assert run["targets"][0]["verdict"] == "fail"
+
+
+@pytest.mark.parametrize("metric, score", [("cosine", (1 + 0.96) / 2), ("max-abs", 1), ("equal", 0.5), ("top1", 0.5)])
+def test_metrics_are_those_of_models(service, bench, lines, metric, score):
+    sent = lines("in.jsonl", {"scores": [[1, 0]]}, {"scores": [[3, 4]]})
+    want = lines("want.jsonl", {"expected": [1, 0]}, {"expected": [4, 3]})
+    run = bench(f"{service}/echo", "--inputs", sent, "--expect", want, "--expect-at", "scores", "--metric", metric, *LOAD, code=(0, 1, 3))
+    accuracy = run["cases"][0]["accuracy"]
+    assert accuracy["metric"] == metric and abs(accuracy["value"] - score) < 1e-9
+
+
+def test_labels_are_where_the_largest_score_is(service, bench, lines):
+    sent = lines("in.jsonl", {"scores": [0.1, 0.9]}, {"scores": [0.8, 0.2]})
+    want = lines("want.jsonl", {"label": 1}, {"label": 1})
+    run = bench(f"{service}/echo", "--inputs", sent, "--expect", want, "--expect-at", "scores", *LOAD, code=(0, 1, 3))
+    accuracy = run["cases"][0]["accuracy"]
+    assert accuracy["metric"] == "accuracy" and accuracy["value"] == 0.5
+    assert "[0.8,0.2] where label 1 was expected (answer 2 of --expect)" in wrong_answers(run)[0]
+
+
+@pytest.mark.parametrize("body, says", [('{"a": 1}', "has no out"), ("cat", "no JSON"), ('{"out": 1, "out": 1}', "duplicate"), ('{"out": "x"}', "not all numbers"),
+                                        ('{"out": [1, 2, 3]}', "3 values")])
+def test_an_answer_that_cannot_be_compared_is_none(service, bench, lines, tmp_path, body, says):
+    (tmp_path / "body").write_text(body)
+    want = lines("want.jsonl", {"expected": [1, 2]})
+    assert says in bench(f"{service}/echo", "--body", tmp_path / "body", "--expect", want, "--expect-at", "out", *LOAD, code=(3,))
+
+
+def test_expectations_that_do_not_fit_what_is_sent(service, bench, lines, tmp_path):
+    sent, want = lines("in.jsonl", 1, 2, 3), lines("want.jsonl", {"expected": 1})
+    assert "1 answers for 3 lines" in bench(f"{service}/echo", "--inputs", sent, "--expect", want, code=(2,))
+    mixed = lines("mixed.jsonl", {"expected": 1}, {"expected": "x"})
+    assert "mixed.jsonl: line 2" in bench(f"{service}/echo", "--inputs", sent, "--expect", mixed, code=(2,))
+    assert "--find-rate" in bench(f"{service}/echo", "--find-rate", "--slo", "p99<=1s", "--expect", want, code=(2,))
+
+
+def test_outputs_of_kserve_are_compared_with_arrays(service, bench, tmp_path):
+    numpy = pytest.importorskip("numpy")
+    x = numpy.arange(8, dtype=numpy.float32).reshape(2, 4)
+    numpy.savez(tmp_path / "x.npz", x=x)
+    numpy.savez(tmp_path / "other.npz", x=x + [[0, 0, 0, 0], [0, 0, 0, 0.5]])
+    numpy.savez(tmp_path / "named.npz", y=x, z=x)
+    for how in ([], ["--binary"]):
+        ask = (f"{service}/v2/models/m/infer", "--kserve", *how, "--inputs", tmp_path / "x.npz", *LOAD, "--metric", "max-abs", "--expect")
+        run = bench(*ask, tmp_path / "x.npz", code=(0, 3))
+        assert run["cases"][0]["accuracy"]["value"] == 0 and run["cases"][0]["accuracy"]["examples"] == 80
+        assert bench(*ask, tmp_path / "other.npz", code=(0, 1, 3))["cases"][0]["accuracy"]["value"] == 0.5
+        assert "no output 'y'" in bench(*ask, tmp_path / "named.npz", code=(3,))
+
+
+def test_answers_to_the_same_request_are_told_apart(service, bench, lines):
+    def of(*options):
+        run = bench(*options, "--concurrency", "1", "--max-runs", "30", "--warmup", "1", code=(0, 1, 3))
+        http = run["cases"][0]["http"]
+        return http["asked"], http["distinct"], [f["title"] for f in run["findings"] if f["id"] == "answers.distinct"]
+
+    assert of(f"{service}/varies?kinds=1") == (1, 1, ["all 30 answers are equal"])
+    assert of(f"{service}/varies?kinds=100000") == (1, 30, ["no two of 30 answers to the same request are equal"])
+    assert of(f"{service}/varies?kinds=3") == (1, 3, ["3 distinct answers to the same request among 30"])
+    assert of(f"{service}/echo", "--inputs", lines("in.jsonl", 1, 2, 3)) == (3, 3, ["each of 3 requests was always answered alike"])
+    assert of(f"{service}/varies?kinds=4", "--inputs", lines("in.jsonl", 1, 2)) == (2, 4, ["4 distinct answers to 2 requests: some are not always answered alike"])
+    assert of(f"{service}/fixed?x={{{{random:1..9}}}}") == (None, None, [])

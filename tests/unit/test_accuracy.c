@@ -148,6 +148,72 @@ static void test_json_lines(void **state)
     expected_release(&e);
 }
 
+static tare_status parse_any(struct expected *e, const char *text, tare_error *err)
+{
+    return expected_read_any(e, &(struct expected_text){"labels.jsonl", text, strlen(text)}, err);
+}
+
+/* What services answer. */
+static void test_any_json(void **state)
+{
+    struct expected e = EXPECTED_INIT;
+    tare_error err = TARE_ERROR_INIT;
+    (void)state;
+    assert_int_equal(
+        parse_any(&e, "{\"expected\": \"cat\"}\n{\"expected\": {\"a\": [1]}}\n{\"expected\": []}", &err),
+        TARE_OK);
+    assert_true(e.rows == 3 && e.columns == 1 && e.texts && e.values[2] == 1 && !e.labels);
+    expected_release(&e);
+    assert_int_equal(parse_any(&e, "{\"expected\": [[1, 2], [3, 4]]}\n{\"expected\": [5, 6, 7, 8]}", &err),
+                     TARE_OK);
+    assert_true(e.rows == 2 && e.columns == 4 && !e.texts && e.values[3] == 4 && e.values[4] == 5);
+    expected_release(&e);
+    static const char *const mixed[] = {
+        "{\"expected\": 1}\n{\"expected\": \"x\"}", "{\"expected\": \"x\"}\n{\"expected\": 1}",
+        "{\"label\": 1}\n{\"expected\": \"x\"}", "{\"expected\": \"x\"}\n{\"label\": 1}"};
+    for (size_t i = 0; i < sizeof mixed / sizeof *mixed; i++) {
+        assert_int_equal(parse_any(&e, mixed[i], &err), TARE_FORMAT);
+        assert_non_null(strstr(err.text, "line 2"));
+        assert_true(!e.texts && !e.values && !e.labels);
+    }
+}
+
+/* One answer after the other gives what all at once give. */
+static void test_tally(void **state)
+{
+    double a[] = {1, 0, /**/ 3, 4, /**/ 0, 2}, b[] = {1, 0, /**/ 4, 3, /**/ 0, 2};
+    struct expected want = {.values = b, .rows = 3, .columns = 2}, classes = {.labels = labels, .rows = 6};
+    static const enum accuracy_metric metrics[] = {ACCURACY_METRIC_COSINE, ACCURACY_METRIC_MAX_ABS,
+                                                   ACCURACY_METRIC_REL_L2, ACCURACY_METRIC_TOP1,
+                                                   ACCURACY_METRIC_EQUAL};
+    struct accuracy_tally t;
+    (void)state;
+    for (size_t m = 0; m < sizeof metrics / sizeof *metrics; m++) {
+        assert_int_equal(accuracy_tally_open(&t, metrics[m], &want, NULL), TARE_OK);
+        for (size_t i = 0; i < 3; i++) {
+            struct answers got = {a + 2 * i, 1, 2};
+            assert_int_equal(accuracy_tally_add(&t, &got, &want, i, NULL), TARE_OK);
+            assert_true(i == 1 ? t.loss > 0 : t.loss == 0);
+        }
+        near(accuracy_tally_result(&t).score.value, measure(a, 3, 2, &want, metrics[m]).score.value);
+        accuracy_tally_release(&t);
+    }
+    assert_int_equal(accuracy_tally_open(&t, ACCURACY_METRIC_F1, &classes, NULL), TARE_OK);
+    for (size_t i = 0; i < 6; i++) {
+        struct answers got = {logits + 3 * i, 1, 3};
+        assert_int_equal(accuracy_tally_add(&t, &got, &classes, i, NULL), TARE_OK);
+        assert_true(t.loss == (i == 3 || i == 5 ? 1 : 0)); /* 0 where 1, and 2 where 0 was right */
+    }
+    near(accuracy_tally_result(&t).score.value,
+         measure(logits, 6, 3, &classes, ACCURACY_METRIC_F1).score.value);
+    assert_int_equal(accuracy_tally_add(&t, &(struct answers){logits, 1, 3}, &classes, 6, NULL),
+                     TARE_INVALID);
+    accuracy_tally_release(&t);
+    assert_int_equal(accuracy_tally_open(&t, ACCURACY_METRIC_COSINE, &want, NULL), TARE_OK);
+    assert_false(accuracy_tally_result(&t).score.known); /* of nothing */
+    accuracy_tally_release(&t);
+}
+
 static void test_json_lines_refused(void **state)
 {
     static const struct {
@@ -257,6 +323,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_labels),
         cmocka_unit_test(test_equal),
+        cmocka_unit_test(test_any_json),
+        cmocka_unit_test(test_tally),
         cmocka_unit_test(test_references),
         cmocka_unit_test(test_not_numbers),
         cmocka_unit_test(test_shapes),

@@ -3,6 +3,7 @@
  * expected.c. */
 #include "analyze/judge/accuracy.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,22 +26,6 @@ const struct accuracy_metric_row *accuracy_metric_row(enum accuracy_metric m)
 
 /* ---- rows ---- */
 
-struct compared {
-    const struct answers *got;
-    const struct expected *want;
-    size_t rows;
-};
-
-static const double *got_row(const struct compared *k, size_t i)
-{
-    return k->got->v + i * k->got->columns;
-}
-
-static const double *want_row(const struct compared *k, size_t i)
-{
-    return k->want->values + i * k->want->columns;
-}
-
 static bool is_finite_row(const double *v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -60,32 +45,19 @@ static int64_t class_of(const double *v, size_t n)
     return (int64_t)best;
 }
 
-/* ---- scores ---- */
+/* One row that came out, and what should have. */
+struct pair {
+    const double *got, *want; /* want NULL: there is a label */
+    size_t columns, want_columns;
+    int64_t label;
+};
 
-static struct run_estimate share_estimate(size_t good, size_t n)
+static int64_t wanted_class(const struct pair *p)
 {
-    struct interval i = stats_share_interval((double)good / (double)n, (double)n, 0.95);
-    return run_estimate(i.value, i.lo, i.hi);
+    return p->want ? class_of(p->want, p->want_columns) : p->label;
 }
 
-/* The share of rows that stand for the right class: the label, or that which the reference's row stands for. */
-static struct run_estimate score_classes(const struct compared *k)
-{
-    size_t good = 0;
-    for (size_t i = 0; i < k->rows; i++) {
-        int64_t c = class_of(got_row(k, i), k->got->columns);
-        int64_t want = k->want->labels ? k->want->labels[i] : class_of(want_row(k, i), k->want->columns);
-        good += c >= 0 && c == want;
-    }
-    return share_estimate(good, k->rows);
-}
-
-static struct run_estimate score_equal(const struct compared *k)
-{
-    size_t good = 0, n = k->rows * k->got->columns;
-    for (size_t i = 0; i < n; i++) good += k->got->v[i] == k->want->values[i];
-    return share_estimate(good, n);
-}
+/* ---- classes ---- */
 
 struct class_count {
     int64_t label;
@@ -98,38 +70,47 @@ static int by_label(const void *a, const void *b)
     return x->label < y->label ? -1 : x->label > y->label;
 }
 
-/* The expected labels, each once, ascending; how many. */
-static size_t list_classes(const struct compared *k, struct class_count *classes)
+/* The expected labels, each once, ascending. */
+static tare_status list_classes(struct accuracy_tally *t, const struct expected *want, tare_error *err)
 {
     size_t n = 0;
-    for (size_t i = 0; i < k->rows; i++) classes[i] = (struct class_count){.label = k->want->labels[i]};
-    qsort(classes, k->rows, sizeof *classes, by_label);
-    for (size_t i = 0; i < k->rows; i++)
-        if (n == 0 || classes[i].label != classes[n - 1].label) classes[n++] = classes[i];
-    return n;
-}
-
-/* Over the classes that were expected. */
-static tare_status score_f1(const struct compared *k, struct run_estimate *out, tare_error *err)
-{
-    struct class_count *classes = mem_new(k->rows, sizeof *classes);
-    if (!classes) return error_nomem(err, "%zu labels", k->rows);
-    size_t n = list_classes(k, classes);
-    for (size_t i = 0; i < k->rows; i++) {
-        struct class_count real = {.label = k->want->labels[i]};
-        struct class_count seen = {.label = class_of(got_row(k, i), k->got->columns)};
-        struct class_count *r = bsearch(&real, classes, n, sizeof *classes, by_label);
-        struct class_count *s = bsearch(&seen, classes, n, sizeof *classes, by_label);
-        r->real++;
-        if (s) s->seen++;
-        if (r == s) r->hit++;
-    }
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += 2 * classes[i].hit / (classes[i].seen + classes[i].real);
-    mem_free(classes);
-    *out = (struct run_estimate){.known = true, .value = sum / (double)n};
+    t->classes = mem_new(want->rows, sizeof *t->classes);
+    if (!t->classes) return error_nomem(err, "%zu labels", want->rows);
+    for (size_t i = 0; i < want->rows; i++) t->classes[i] = (struct class_count){.label = want->labels[i]};
+    qsort(t->classes, want->rows, sizeof *t->classes, by_label);
+    for (size_t i = 0; i < want->rows; i++)
+        if (n == 0 || t->classes[i].label != t->classes[n - 1].label) t->classes[n++] = t->classes[i];
+    t->n_classes = n;
     return TARE_OK;
 }
+
+static struct class_count *find_class(const struct accuracy_tally *t, int64_t label)
+{
+    struct class_count key = {.label = label};
+    return bsearch(&key, t->classes, t->n_classes, sizeof key, by_label);
+}
+
+static double add_to_classes(struct accuracy_tally *t, const struct pair *p)
+{
+    struct class_count *real = find_class(t, p->label), *seen = find_class(t, class_of(p->got, p->columns));
+    if (real) real->real++;
+    if (seen) seen->seen++;
+    if (real && real == seen) real->hit++;
+    return real && real == seen ? 0 : 1;
+}
+
+/* Over the classes that were expected of the rows that there were. */
+static struct run_estimate score_f1(const struct accuracy_tally *t)
+{
+    double sum = 0, n = 0;
+    for (size_t i = 0; i < t->n_classes; i++) {
+        const struct class_count *c = &t->classes[i];
+        if (c->real > 0) sum += 2 * c->hit / (c->seen + c->real), n++;
+    }
+    return (struct run_estimate){.known = n > 0, .value = sum / n};
+}
+
+/* ---- a row more ---- */
 
 static double cosine_of(const double *a, const double *b, size_t n)
 {
@@ -144,50 +125,94 @@ static double cosine_of(const double *a, const double *b, size_t n)
     return isfinite(c) ? fmin(fmax(c, -1), 1) : 0; /* what is not a number is not like anything */
 }
 
-static struct run_estimate score_cosine(const struct compared *k, double *worst)
+static double add_class(struct accuracy_tally *t, const struct pair *p)
 {
-    double sum = 0, squares = 0, n = (double)k->rows;
-    *worst = 1;
-    for (size_t i = 0; i < k->rows; i++) {
-        double c = cosine_of(got_row(k, i), want_row(k, i), k->got->columns);
-        sum += c;
-        squares += c * c;
-        *worst = fmin(*worst, c);
+    int64_t c = class_of(p->got, p->columns);
+    bool right = c >= 0 && c == wanted_class(p);
+    t->judged++;
+    t->right += right;
+    return right ? 0 : 1;
+}
+
+static double add_equal(struct accuracy_tally *t, const struct pair *p)
+{
+    size_t same = 0;
+    for (size_t i = 0; i < p->columns; i++) same += p->got[i] == p->want[i];
+    t->judged += p->columns;
+    t->right += same;
+    return 1 - (double)same / (double)p->columns;
+}
+
+static double add_cosine(struct accuracy_tally *t, const struct pair *p)
+{
+    double c = cosine_of(p->got, p->want, p->columns);
+    t->sum += c;
+    t->squares += c * c;
+    t->least = fmin(t->least, c);
+    return 1 - c;
+}
+
+/* Of the values that are numbers; the others are reported apart. */
+static double add_distance(struct accuracy_tally *t, const struct pair *p)
+{
+    double most = 0;
+    for (size_t i = 0; i < p->columns; i++) {
+        double d = p->got[i] - p->want[i];
+        if (!isfinite(d)) continue;
+        t->judged++;
+        most = fmax(most, fabs(d));
+        t->off += d * d;
+        t->all += p->want[i] * p->want[i];
     }
-    double mean = sum / n, sd = k->rows > 1 ? sqrt(fmax(squares - n * mean * mean, 0) / (n - 1)) : NAN;
-    double half = k->rows > 1 ? stats_t_quantile(0.975, n - 1) * sd / sqrt(n) : NAN;
+    t->most = fmax(t->most, most);
+    return is_finite_row(p->got, p->columns) ? most : INFINITY;
+}
+
+static double add_row(struct accuracy_tally *t, const struct pair *p)
+{
+    for (size_t i = 0; i < p->columns; i++) t->nonfinite += !isfinite(p->got[i]);
+    t->rows++;
+    if (t->metric == ACCURACY_METRIC_F1) return add_to_classes(t, p);
+    if (t->metric == ACCURACY_METRIC_TOP1 || !p->want) return add_class(t, p); /* without values: accuracy */
+    if (t->metric == ACCURACY_METRIC_COSINE) return add_cosine(t, p);
+    if (t->metric == ACCURACY_METRIC_EQUAL) return add_equal(t, p);
+    return add_distance(t, p);
+}
+
+/* ---- scores ---- */
+
+static struct run_estimate score_share(const struct accuracy_tally *t)
+{
+    double n = (double)t->judged;
+    struct interval i = stats_share_interval((double)t->right / n, n, 0.95);
+    return run_estimate(i.value, i.lo, i.hi);
+}
+
+static struct run_estimate score_cosine(const struct accuracy_tally *t)
+{
+    double n = (double)t->rows, mean = t->sum / n;
+    double sd = t->rows > 1 ? sqrt(fmax(t->squares - n * mean * mean, 0) / (n - 1)) : NAN;
+    double half = t->rows > 1 ? stats_t_quantile(0.975, n - 1) * sd / sqrt(n) : NAN;
     if (!isfinite(half)) return (struct run_estimate){.known = true, .value = mean};
     return run_estimate(mean, mean - half, mean + half);
 }
 
-/* Of the values that are numbers; the others are reported apart. */
-static struct run_estimate score_distance(const struct compared *k, enum accuracy_metric m)
+static struct run_estimate score_distance(const struct accuracy_tally *t)
 {
-    double most = 0, off = 0, all = 0;
-    size_t n = k->rows * k->got->columns, used = 0;
-    for (size_t i = 0; i < n; i++) {
-        double d = k->got->v[i] - k->want->values[i];
-        if (!isfinite(d)) continue;
-        used++;
-        most = fmax(most, fabs(d));
-        off += d * d;
-        all += k->want->values[i] * k->want->values[i];
-    }
-    struct run_estimate e = {.known = used > 0, .value = most};
-    if (m == ACCURACY_METRIC_REL_L2 && all > 0) e.value = sqrt(off / all);
-    if (m == ACCURACY_METRIC_REL_L2 && !(all > 0)) e.value = off > 0 ? INFINITY : 0;
+    struct run_estimate e = {.known = t->judged > 0, .value = t->most};
+    if (t->metric == ACCURACY_METRIC_REL_L2 && t->all > 0) e.value = sqrt(t->off / t->all);
+    if (t->metric == ACCURACY_METRIC_REL_L2 && !(t->all > 0)) e.value = t->off > 0 ? INFINITY : 0;
     e.known = e.known && isfinite(e.value);
     return e;
 }
 
 /* ---- measuring ---- */
 
-/* What is scored afterwards relies on this. Rows of different width cannot be compared value by value; top1 may,
- * because it compares only where the greatest value is. */
-static tare_status check_shapes(const struct answers *got, const struct expected *want,
-                                enum accuracy_metric m, tare_error *err)
+tare_status accuracy_tally_open(struct accuracy_tally *t, enum accuracy_metric m, const struct expected *want,
+                                tare_error *err)
 {
     const char *name = metric_rows[m].name;
+    *t = (struct accuracy_tally){.metric = m, .least = 1};
     if (metric_rows[m].needs_labels && !want->labels)
         return error_set(err, TARE_INVALID,
                          "%s needs labels, but what is expected are outputs; use cosine, max-abs, "
@@ -198,33 +223,64 @@ static tare_status check_shapes(const struct answers *got, const struct expected
                          "%s needs reference outputs, but what is expected are labels; use accuracy "
                          "or f1",
                          name);
-    if (got->rows == 0 || got->columns == 0 || want->rows == 0)
+    if (want->rows == 0) return error_set(err, TARE_INVALID, "%s: there are no answers to compare", name);
+    return m == ACCURACY_METRIC_F1 ? list_classes(t, want, err) : TARE_OK;
+}
+
+/* What is scored relies on this. Rows of different width cannot be compared value by value; top1 may, because it
+ * compares only where the greatest value is. */
+tare_status accuracy_tally_add(struct accuracy_tally *t, const struct answers *got,
+                               const struct expected *want, size_t from, tare_error *err)
+{
+    const char *name = metric_rows[t->metric].name;
+    size_t left = from < want->rows ? want->rows - from : 0, rows = got->rows < left ? got->rows : left;
+    if (rows == 0 || got->columns == 0)
         return error_set(err, TARE_INVALID, "%s: there are no answers to compare", name);
-    if (want->values && m != ACCURACY_METRIC_TOP1 && want->columns != got->columns)
+    if (want->values && t->metric != ACCURACY_METRIC_TOP1 && want->columns != got->columns)
         return error_set(err, TARE_INVALID, "%s: the answers have %zu values per row, the reference has %zu",
                          name, got->columns, want->columns);
+    t->loss = 0;
+    for (size_t i = 0; i < rows; i++) {
+        struct pair p = {.got = got->v + i * got->columns, .columns = got->columns};
+        if (want->labels) p.label = want->labels[from + i];
+        if (!want->labels) p.want = want->values + (from + i) * want->columns;
+        p.want_columns = want->columns;
+        t->loss = fmax(t->loss, add_row(t, &p));
+    }
     return TARE_OK;
+}
+
+struct accuracy_result accuracy_tally_result(const struct accuracy_tally *t)
+{
+    struct accuracy_result r = {.worst = NAN, .examples = t->rows, .nonfinite = t->nonfinite};
+    if (t->rows == 0) return r;
+    switch (t->metric) {
+    case ACCURACY_METRIC_ACCURACY:
+    case ACCURACY_METRIC_TOP1:
+    case ACCURACY_METRIC_EQUAL: r.score = score_share(t); break;
+    case ACCURACY_METRIC_F1: r.score = score_f1(t); break;
+    case ACCURACY_METRIC_COSINE: r.score = score_cosine(t), r.worst = t->least; break;
+    case ACCURACY_METRIC_MAX_ABS:
+    case ACCURACY_METRIC_REL_L2: r.score = score_distance(t); break;
+    }
+    if (t->metric == ACCURACY_METRIC_MAX_ABS) r.worst = r.score.value;
+    return r;
+}
+
+void accuracy_tally_release(struct accuracy_tally *t)
+{
+    mem_free(t->classes);
+    t->classes = NULL;
 }
 
 tare_status accuracy_measure(struct accuracy_result *out, const struct answers *got,
                              const struct expected *want, enum accuracy_metric m, tare_error *err)
 {
-    struct compared k = {got, want, got->rows < want->rows ? got->rows : want->rows};
-    struct accuracy_result r = {.worst = NAN, .examples = k.rows};
-    tare_status s = check_shapes(got, want, m, err);
-    if (s < 0) return s;
-    for (size_t i = 0; i < k.rows * got->columns; i++) r.nonfinite += !isfinite(got->v[i]);
-    switch (m) {
-    case ACCURACY_METRIC_ACCURACY:
-    case ACCURACY_METRIC_TOP1: r.score = score_classes(&k); break;
-    case ACCURACY_METRIC_F1: s = score_f1(&k, &r.score, err); break;
-    case ACCURACY_METRIC_COSINE: r.score = score_cosine(&k, &r.worst); break;
-    case ACCURACY_METRIC_MAX_ABS:
-    case ACCURACY_METRIC_REL_L2: r.score = score_distance(&k, m); break;
-    case ACCURACY_METRIC_EQUAL: r.score = score_equal(&k); break;
-    }
-    if (m == ACCURACY_METRIC_MAX_ABS) r.worst = r.score.value;
-    if (s == TARE_OK) *out = r;
+    struct accuracy_tally t;
+    tare_status s = accuracy_tally_open(&t, m, want, err);
+    if (s == TARE_OK) s = accuracy_tally_add(&t, got, want, 0, err);
+    if (s == TARE_OK) *out = accuracy_tally_result(&t);
+    accuracy_tally_release(&t);
     return s;
 }
 
@@ -254,6 +310,18 @@ tare_status accuracy_record(struct run *run, struct run_case *c, const struct ac
             finding_start(&j, c, "%s: NaN or infinite", show_count((double)r->nonfinite, "output value").s);
         finding_numbers(&j, f, {"values", (double)r->nonfinite}, {"examples", (double)r->examples});
     }
+    return accuracy_status(run, err);
+}
+
+tare_status accuracy_record_wrong(struct run *run, const struct run_case *c, const struct accuracy_wrong *w,
+                                  tare_error *err)
+{
+    struct judging j = judging_as(run, "answers.wrong");
+    struct run_finding *f =
+        w->n ? finding_start(&j, c, "%" PRIu64 " of %s not what was expected: %s", w->n,
+                             show_count((double)w->examples, "answer").s, w->shown)
+             : finding_start(&j, c, "the answer furthest from what was expected: %s", w->shown);
+    if (w->n) finding_numbers(&j, f, {"wrong", (double)w->n}, {"answers", (double)w->examples});
     return accuracy_status(run, err);
 }
 

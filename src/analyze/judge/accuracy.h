@@ -18,13 +18,23 @@ struct expected {
     int64_t *labels; /* one per example; NULL: none */
     double *values;  /* rows x columns; NULL: none */
     size_t rows, columns;
+    struct json_t *
+        *texts; /* what is no number: texts, objects, one per example; then `values` are 1 each, which is
+                              what an answer equal to it counts; NULL: none */
 };
-#define EXPECTED_INIT {NULL, NULL, 0, 0}
+#define EXPECTED_INIT {NULL, NULL, 0, 0, NULL}
 void expected_release(struct expected *e);
 
 /* One JSON object per line: {"label": 1} or {"expected": [0.1, 0.9]} (a number counts as one column);
  * other keys are ignored, blank lines skipped. All lines of one kind and width. Errors name `name` and
  * the line. */
+struct expected_text {
+    const char *name;
+    const void *bytes;
+    size_t n;
+};
+/* The same; what is expected may be any JSON, and numbers may lie in lists of lists. */
+tare_status expected_read_any(struct expected *out, const struct expected_text *text, tare_error *err);
 tare_status expected_read_jsonl(struct expected *out, const char *name, const void *bytes, size_t n,
                                 tare_error *err);
 
@@ -61,6 +71,25 @@ struct accuracy_result {
 tare_status accuracy_measure(struct accuracy_result *out, const struct answers *got,
                              const struct expected *want, enum accuracy_metric m, tare_error *err);
 
+/* The same, as answers come: those of a service, by the thousand, of which none is kept. */
+struct accuracy_tally {
+    enum accuracy_metric metric;
+    uint64_t rows, judged, right, nonfinite; /* judged: rows, or values, by the metric */
+    double sum, squares, least;              /* of cosines */
+    double most, off, all;                   /* of differences, and of the reference */
+    struct class_count *classes;             /* f1 */
+    size_t n_classes;
+    double loss; /* of the rows added last: how far off the worst is; 0: all are right (cosine: 1 less it) */
+};
+/* TARE_INVALID: this metric is not for what is expected. Always release. */
+tare_status accuracy_tally_open(struct accuracy_tally *t, enum accuracy_metric m, const struct expected *want,
+                                tare_error *err);
+void accuracy_tally_release(struct accuracy_tally *t);
+/* These rows, against those from row `from` on; t->loss says how far off they are. */
+tare_status accuracy_tally_add(struct accuracy_tally *t, const struct answers *got,
+                               const struct expected *want, size_t from, tare_error *err);
+struct accuracy_result accuracy_tally_result(const struct accuracy_tally *t);
+
 /* Into the case: score, metric, examples, dataset; a finding when there were answers that are not numbers. */
 struct accuracy_source {
     enum accuracy_metric metric;
@@ -70,6 +99,14 @@ struct accuracy_source {
 };
 tare_status accuracy_record(struct run *run, struct run_case *c, const struct accuracy_result *r,
                             const struct accuracy_source *from, tare_error *err);
+
+/* Answers of a service that are not the expected ones: a finding that says how the first look. */
+struct accuracy_wrong {
+    uint64_t n, examples; /* n 0: the metric has no right and wrong, and the worst is shown */
+    const char *shown;
+};
+tare_status accuracy_record_wrong(struct run *run, const struct run_case *c, const struct accuracy_wrong *w,
+                                  tare_error *err);
 
 /* How much worse `value` is than `base` by this metric: above 0 is worse. */
 double accuracy_drop(const char *metric, double base, double value);

@@ -32,6 +32,7 @@
     CASE("load.overloaded", "critical", overloaded,                                                                    \
          "latencies of this case say how long it was measured, not how fast it is; offer less, or see `tare plan` "    \
          "for the replicas it needs")                                                                                  \
+    CASE("answers.distinct", "info", distinct_answers, NULL)                                                           \
     CASE("service.limit", "info", service_limit, NULL)                                                                 \
     RUN("rate.found", "info", rate_found, NULL)                                                                        \
     CASE("stream.coalesced", "warn", coalesced,                                                                        \
@@ -51,6 +52,7 @@
     RUN("memory.limit", "warn", memory_limit,                                                                          \
         "use a smaller batch or variant, or a larger memory limit, before the kernel ends the process")                \
     CASE("accuracy.changed", "warn", accuracy, NULL)                                                                   \
+    OTHER("answers.wrong", "warn", "look at these answers beside what was sent; `accuracy` has the score of all") \
     OTHER("accuracy.dropped", "critical", "do not use this configuration before its answers were looked at")           \
     RUN("gpu.unwatched", "warn", gpu_unwatched,                                                                        \
         "judge by the times; watch the card with `tare top` or `tare run` beside it")                                  \

@@ -277,6 +277,29 @@ void find_client_late(struct judging *j, const struct run_case *c)
     if (h->delay_ns.p99.known) finding_number(j, f, "delay_p99_ns", h->delay_ns.p99.value);
 }
 
+/* Are answers to the same request alike? */
+void find_distinct_answers(struct judging *j, const struct run_case *c)
+{
+    const struct run_http *h = &c->http;
+    double asked = OR_NAN(h->asked), distinct = OR_NAN(h->distinct), answered = OR_NAN(h->answered);
+    struct run_finding *f;
+    if (!h->known || !(answered > asked) || is_beyond_search(j->run, c)) return;
+    if (distinct == 1)
+        f = finding_start(j, c, "all %s are equal", show_count(answered, "answer").s);
+    else if (asked == 1 && distinct == answered)
+        f = finding_start(j, c, "no two of %s to the same request are equal",
+                          show_count(answered, "answer").s);
+    else if (asked == 1)
+        f = finding_start(j, c, "%s to the same request among %s", show_count(distinct, "distinct answer").s,
+                          show_number(answered).s);
+    else if (distinct > asked)
+        f = finding_start(j, c, "%s to %s: some are not always answered alike",
+                          show_count(distinct, "distinct answer").s, show_count(asked, "request").s);
+    else
+        f = finding_start(j, c, "each of %s was always answered alike", show_count(asked, "request").s);
+    finding_numbers(j, f, {"asked", asked}, {"distinct", distinct}, {"answered", answered});
+}
+
 /* ---- launches (`tare bench --repeat`): their spread, and whether they are independent ---- */
 
 /* `hidden`: the launches differ by far more than the interval of one promises, and by more than 1 %. Whoever trusts

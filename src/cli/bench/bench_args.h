@@ -19,6 +19,7 @@
 #include "cli/cli.h"
 #include "cli/output.h"
 #include "cli/asking.h"
+#include "cli/bench/bench_answers.h"
 #include "load/llm_ask.h"
 #include "probe/memory_agent.h"
 #include "subject/kserve_load.h"
@@ -33,6 +34,7 @@ struct http_args {
     struct duration wait; /* for the service to answer */
     const char *replay;   /* a log */
     double speed;
+    const char *expect_at; /* where in an answer what --expect has is; NULL: all of it */
 };
 
 struct llm_args {
@@ -125,6 +127,7 @@ struct bench_service {
     struct bench_replay replay; /* name NULL: none */
     VEC(double) rates;
     struct grid_ints concurrency;
+    struct bench_answers answers;
 };
 
 struct bench_planned {
@@ -168,7 +171,8 @@ int bench_protocol_plan(struct cli *cli, const struct bench_args *a, struct benc
                         struct asking *to);
 void bench_protocol_release(struct bench_protocol *q);
 /* Reads what is sent. 0, or the exit code after the user was told. */
-int bench_service_plan(struct cli *cli, const struct bench_args *a, struct bench_service *out);
+int bench_service_plan(struct cli *cli, const struct bench_args *a, const struct bench_expected *expected,
+                       struct bench_service *out);
 void bench_service_release(struct bench_service *s);
 tare_status bench_service_open(const struct bench_planned *p, struct subject **out, tare_error *err);
 /* One for each rate or concurrency. Release them whatever the result. */

@@ -14,13 +14,7 @@
 
 /* ---- tensors as rows of numbers ---- */
 
-/* Rows along the first axis. Owned: mem_free(v). */
-struct rows {
-    double *v;
-    size_t rows, columns;
-};
-
-static tare_status rows_of(struct rows *out, const struct tensor *t, tare_error *err)
+tare_status bench_rows_of(struct bench_rows *out, const struct tensor *t, tare_error *err)
 {
     uint64_t n = tensor_elements(t);
     out->rows = t->rank ? (size_t)t->dims[0] : 1;
@@ -77,20 +71,27 @@ static tare_status labels_of(struct expected *e, const struct tensor *t, tare_er
     return TARE_OK;
 }
 
+tare_status bench_want(const struct bench_args *a, const struct tensor *t, const struct tensor *output,
+                       struct bench_wanted *out, tare_error *err)
+{
+    struct bench_rows r = {0};
+    out->metric = metric_for(a, output);
+    if (accuracy_metric_row(out->metric)->needs_labels && is_class_id(t->type) && t->rank <= 1)
+        return labels_of(&out->want, t, err);
+    tare_status s = bench_rows_of(&r, t, err);
+    out->want = (struct expected){.values = r.v, .rows = r.rows, .columns = r.columns};
+    return s;
+}
+
 /* `t` is expected of the output at place `at` of the first case. */
 static tare_status want_array(struct check *k, const struct tensor *t, size_t at)
 {
     const struct tensor *output = &k->outputs[k->first].items.items[at];
-    struct wanted w = {
-        .output = output->name, .at = at, .want = EXPECTED_INIT, .metric = metric_for(k->a, output)};
-    struct rows r = {0};
-    tare_status s = TARE_OK;
-    if (accuracy_metric_row(w.metric)->needs_labels && is_class_id(t->type) && t->rank <= 1) {
-        s = labels_of(&w.want, t, k->err);
-    } else {
-        s = rows_of(&r, t, k->err);
-        w.want = (struct expected){.values = r.v, .rows = r.rows, .columns = r.columns};
-    }
+    struct wanted w = {.output = output->name, .at = at};
+    struct bench_wanted made = {.want = EXPECTED_INIT};
+    tare_status s = bench_want(k->a, t, output, &made, k->err);
+    w.want = made.want;
+    w.metric = made.metric;
     if (s == TARE_OK) s = vec_push(&k->wanted, w, k->err);
     if (s != TARE_OK) expected_release(&w.want);
     return s;
@@ -182,9 +183,9 @@ static tare_status compare_output(struct check *k, size_t i, const struct wanted
 {
     const struct tensor *t = find_output(k, i, w);
     tare_error inner = TARE_ERROR_INIT;
-    struct rows got = {0};
+    struct bench_rows got = {0};
     if (!t) return error_set(k->err, TARE_INVALID, "%s: has no output '%s'", k->cases[i].name, w->output);
-    tare_status s = rows_of(&got, t, &inner);
+    tare_status s = bench_rows_of(&got, t, &inner);
     if (s == TARE_OK)
         s = accuracy_measure(r, &(struct answers){got.v, got.rows, got.columns}, &w->want, w->metric, &inner);
     mem_free(got.v);
@@ -281,7 +282,11 @@ int bench_expected_read(struct cli *cli, const struct bench_args *a, struct benc
     tare_status s = TARE_OK;
     if (str_ends_with(a->expect, ".jsonl") || str_ends_with(a->expect, ".json")) {
         s = file_map(a->expect, &f, &cli->error);
-        if (s == TARE_OK) s = expected_read_jsonl(&out->lines, a->expect, f.data, f.size, &cli->error);
+        struct expected_text text = {a->expect, f.data, f.size};
+        bool any = a->kind == KIND_SERVICE; /* outputs of models are numbers */
+        if (s == TARE_OK && any) s = expected_read_any(&out->lines, &text, &cli->error);
+        if (s == TARE_OK && !any)
+            s = expected_read_jsonl(&out->lines, a->expect, f.data, f.size, &cli->error);
         file_unmap(&f);
     } else {
         s = tensor_load(&out->arrays, a->expect, TENSOR_OUTPUTS, &cli->error);

@@ -32,6 +32,9 @@ struct opt *bench_http_rows(struct bench_args *a, struct opt *to)
                  "send when the lines of a log or CSV have their times, from its first to its last",
                  .only_for = KIND_SERVICE, .not_with = "rate concurrency find-rate budget scenario"),
         OPT_DOUBLE(0, "speed", &h->speed, 0.001, 100000, "of --replay: 2 takes half the time", .needs = "replay"),
+        OPT_STRING(0, "expect-at", &h->expect_at, "<path>",
+                   "where in the JSON of an answer what --expect has is: scores, choices.0.text (default: all of it)",
+                   .only_for = KIND_SERVICE, .needs = "expect"),
         OPT_FLAG(0, "find-rate", &h->find_rate,
                  "search the highest rate that keeps --slo; --budget is of a window that confirms it, --rate where to "
                  "begin",
@@ -127,12 +130,29 @@ static int check_files_left(struct cli *cli, const struct bench_args *a, const s
                                                              : 0;
 }
 
-int bench_service_plan(struct cli *cli, const struct bench_args *a, struct bench_service *out)
+/* --expect: whoever reads the answers compares them, too. */
+static int expect_answers(struct cli *cli, const struct bench_args *a, const struct bench_expected *expected,
+                          struct bench_service *out)
+{
+    struct bench_answers *x = &out->answers;
+    *x = (struct bench_answers){.a = a, .given = expected, .json = &out->asking.json};
+    if (bench_answers_open(x, out->asking.bodies.lines.all.n, &cli->error) < 0)
+        return cli_usage_error(cli, "--expect %s: %s", a->expect, cli->error.text);
+    if (a->llm.kserve)
+        out->protocol.kserve.look = bench_answers_look(x);
+    else
+        out->asking.reader = bench_answers_reader(x);
+    return 0;
+}
+
+int bench_service_plan(struct cli *cli, const struct bench_args *a, const struct bench_expected *expected,
+                       struct bench_service *out)
 {
     bool lines = !a->llm.on && !a->llm.kserve; /* those two take what they send from elsewhere */
     const struct asking_to to = {a->url, lines ? a->setup.inputs : NULL, a->seed};
     int rc = asking_read(cli, &a->http.asking, &to, &out->asking);
     if (!rc) rc = bench_protocol_plan(cli, a, &out->protocol, &out->asking);
+    if (!rc && a->expect) rc = expect_answers(cli, a, expected, out);
     if (!rc) rc = read_loads(cli, a, out);
     if (!rc) rc = read_replay(cli, &a->http, out);
     if (!rc && a->http.pid && kill((pid_t)a->http.pid, 0) < 0 && errno == ESRCH)
@@ -145,6 +165,7 @@ void bench_service_release(struct bench_service *s)
     vec_release(&s->rates);
     vec_release(&s->replay.moments.at);
     vec_release(&s->concurrency.values);
+    bench_answers_release(&s->answers);
     asking_release(&s->asking);
     bench_protocol_release(&s->protocol);
 }

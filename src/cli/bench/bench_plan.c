@@ -162,6 +162,8 @@ static int check_baseline(struct cli *cli, const struct bench_args *a)
 static int check_files(struct cli *cli, const struct bench_args *a)
 {
     const struct accuracy_metric_row *metric = accuracy_metric_row((enum accuracy_metric)a->metric);
+    if (a->expect && a->kind == KIND_MODEL && !a->setup.inputs)
+        return cli_usage_error(cli, "--expect needs --inputs");
     if (!a->expect && metric->needs_labels)
         return cli_usage_error(cli, "--metric %s needs labels: give them with --expect", metric->name);
     if (a->python && a->setup.inputs && access(a->setup.inputs, R_OK) < 0)
@@ -198,7 +200,9 @@ int bench_make_plan(struct cli *cli, const struct bench_args *a, bool built_in, 
     if (!rc) rc = apply_scenario(cli, a, out);
     if (!rc) rc = plan_grid(cli, a, built_in, out);
     if (!rc && a->http.find_rate) rc = bench_find_limits(cli, a, &out->limits, &out->service.protocol.slo);
-    if (!rc && a->kind == KIND_SERVICE) rc = bench_service_plan(cli, a, &out->service);
+    if (!rc && a->kind == KIND_SERVICE) rc = bench_service_plan(cli, a, &out->expected, &out->service);
+    if (!rc && a->expect && a->kind == KIND_SERVICE)
+        out->plan.window_done = (struct bench_window_done){bench_answers_done, &out->service.answers};
     if (!rc && a->http.replay) take_replay(&out->service.replay, &out->plan);
     if (!rc && a->llm.on)
         out->plan.streams = (struct bench_streams){&out->service.protocol.pool, &out->service.protocol.slo};

@@ -70,11 +70,13 @@ static tare_status measure_all(struct cli *cli, const struct bench_planned *p, c
                                struct measured *m)
 {
     const struct bench_args *a = p->args;
-    bool check = wants_check(a);
+    bool answers = a->kind == KIND_SERVICE, check = wants_check(a) && !answers;
     size_t n = cases->cases.n;
     struct tensor_set *outputs = check ? mem_new(n, sizeof *outputs) : NULL;
     if (check && !outputs) return error_set(&cli->error, TARE_NOMEM, "out of memory");
     tare_status s = measure_cases(cli, p, cases, &m->run, outputs);
+    if (s == TARE_OK && answers && a->expect)
+        s = bench_answers_record(&p->service.answers, &m->run, &cli->error);
     if (s == TARE_OK && check && m->run.cases.n == n)
         m->checked = bench_check(cli, p, &(struct bench_outputs){cases->cases.items, outputs}, &m->run);
     for (size_t i = 0; check && i < n; i++) tensor_set_release(&outputs[i]);

@@ -1402,6 +1402,10 @@ export interface Http {
   bytes_received?: number | null;
   /** Requests with a time of receiving that is not the kernel's. */
   unstamped?: number | null;
+  /** Different requests that were sent again and again: 1, or lines of --inputs. */
+  asked?: number | null;
+  /** Different answers to these, by their bodies: as many as were asked where each was always answered alike. */
+  distinct?: number | null;
   /** Times are of one request in so many, as they were due; counts and the longest are of all. */
   one_in?: number | null;
   /** From the beginning of the window to the last good answer, ns. */
@@ -1442,6 +1446,8 @@ export const HTTP: Shape = {
   bytes_sent: "number",
   bytes_received: "number",
   unstamped: "number",
+  asked: "number",
+  distinct: "number",
   one_in: "number",
   last_answer_ns: "number",
   drain_ns: "number",
