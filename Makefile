@@ -63,7 +63,7 @@ NO_UNDEFINED := $(if $(filter release debug,$(FLAVOR)),-Wl$(comma)-z$(comma)defs
 # ---- what is built of what -----------------------------------------------------------------------
 # The library: core and the recording half of trace, libc alone.
 LIB_CORE  := error mem clock crc
-LIB_TRACE := session live thread scope site weigh pack fold drain archive archive_session process reserve pages env
+LIB_TRACE := session live thread scope site weigh pack fold drain archive archive_session process reserve pages env open_scopes
 LIB_SRC   := $(LIB_CORE:%=src/core/%.c) $(LIB_TRACE:%=src/trace/%.c)
 CLI_SRC   := $(wildcard src/*/*.c src/*/*/*.c)
 TEST_SRC  := $(wildcard tests/unit/test_*.c)

@@ -5,6 +5,7 @@
  *   sample.c   which allocations are noted; the noted ones      stacks.c  frames told once, then by number
  *   modules.c  libraries in memory, by /proc/self/maps          unwind.c  native frames, from .eh_frame
  *   python.c   frames of Python, its allocator                  start.c   settings, joining, forks, the end
+ *   scopes.c   scopes of tare around an allocation          hot.h     what each allocation goes through
  *   attach.c   the same in a program that runs already: begun and ended by the Python package
  *
  * It lives in other people's programs: no exit, no print, no thread, no lock that is waited for, no allocation of the
@@ -28,6 +29,7 @@ enum {
     SLOTS = 16,
     SLOT_BYTES = 64 << 10,
     FRAMES_MOST = 128,     /* of a stack, native and Python together */
+    SCOPES_MOST = 32,      /* around them */
     SET_BUCKETS = 1 << 16, /* of what is sampled and not yet freed */
     SET_WAYS = 4,
     FILTER_PLACES = 1 << 16,
@@ -44,13 +46,23 @@ struct frame {
     uint64_t key; /* of Python code: tells it from another at the same address */
 };
 
-/* The stack that was numbered before: the next one is the same but for its innermost frames. */
+/* Where the interpreter has a frame, and what tells whether it is still the same. */
+struct python_at {
+    const void *frame, *code;
+    uint64_t key;   /* tells code from another at the same address */
+    uint64_t place; /* of the instruction, as the interpreter keeps it */
+};
+
+/* The stack that was numbered before: the next one is the same but for its innermost frames. Outermost first: scopes,
+ * frames of Python, native ones. */
 struct last_stack {
-    uint32_t n, cut, number;         /* number 0: not known */
-    uint32_t n_python;               /* these, the outermost, are of Python; 0: or not all of them are here */
-    const void *python[FRAMES_MOST]; /* where the interpreter has them */
-    struct frame frames[FRAMES_MOST]; /* outermost first */
-    uint64_t keys[FRAMES_MOST];       /* of a frame and all around it */
+    uint32_t n, n_scopes, n_python, cut, number; /* number 0: not known */
+    bool whole;                                  /* all frames of Python are there */
+    const void *scope;                           /* the innermost, and the thread's registration it is of */
+    uint64_t scope_of;
+    struct python_at python[FRAMES_MOST], walked[FRAMES_MOST]; /* walked: the way in, innermost first */
+    struct frame frames[FRAMES_MOST + SCOPES_MOST];
+    uint64_t keys[FRAMES_MOST + SCOPES_MOST]; /* of a frame and all around it */
 };
 
 struct slot {
@@ -159,9 +171,24 @@ static inline bool filter_may_know(const void *p)
     return __builtin_expect(__atomic_load_n(f, __ATOMIC_RELAXED), 0);
 }
 
+/* Sixteenths of the time-stamp counter, some 6 ns, are fine enough to keep the order in which threads had one address,
+ * and a byte shorter in each record. Other counters are slower. */
+#if defined(__x86_64__)
+enum { TICK_SHIFT = 4 };
+#else
+enum { TICK_SHIFT = 0 };
+#endif
+#define TICKS(of_tsc) ((UINT64_C(1) << (of_tsc)) >> TICK_SHIFT)
+
 static inline uint64_t agent_ticks(void)
 {
-    return settings.clock.tsc ? clock_tsc() : clock_raw_ns();
+    return settings.clock.tsc ? clock_tsc() >> TICK_SHIFT : clock_raw_ns();
+}
+
+static inline void agent_pair(struct clock_pair *out)
+{
+    clock_pair_take(out, &settings.clock);
+    if (settings.clock.tsc) out->ticks >>= TICK_SHIFT;
 }
 
 /* ---- start.c ---- */
@@ -171,14 +198,15 @@ void agent_end(void);
 
 /* ---- slots.c ---- */
 bool slots_open(const struct process_info *p, const char run_id[32]);
-struct slot *slot_take(void); /* NULL: all are in use; counted */
-void slot_give(struct slot *s);
+struct slot *slot_take_another(void); /* NULL: all are in use; counted */
+void slot_block_apart(struct slot *s, enum memory_kind kind,
+                      const uint64_t *v);                     /* slot_put() of ALLOC, FREE */
 bool slot_put(struct slot *s, const struct memory_record *r); /* false: lost, and counted */
 void slot_text(struct slot *s, struct memory_record r, const char *text);
 void slots_close(void);
 bool archive_put(enum chunk_type type, uint64_t process, const void *payload, size_t bytes);
-bool slots_time(struct slot *s, uint64_t ticks); /* now and then a clock pair; false: recording has ended */
-void slots_stalled(struct slot *s, uint64_t ticks); /* did the disk hold up a record of then? */
+bool slots_time_due(struct slot *s, uint64_t ticks);   /* a clock pair; false: recording has ended */
+void slots_stalled_at(struct slot *s, uint64_t ticks); /* did the disk hold up a record of then? */
 
 /* ---- sample.c ---- */
 bool sample_due(struct self *me, uint64_t size);
@@ -189,17 +217,23 @@ double sample_gap(struct rng *r, double mean);
 /* ---- stacks.c ---- */
 struct stack {
     uint32_t n;
-    uint32_t cut;                     /* enum memory_cut; 0: whole */
-    const void *innermost;            /* of Python; NULL: none */
-    struct frame frames[FRAMES_MOST]; /* innermost first */
-    const void *python[FRAMES_MOST];  /* of frames of Python: where the interpreter has them */
+    uint32_t cut;                 /* enum memory_cut; 0: whole */
+    const void *innermost;        /* of Python; NULL: none */
+    uint64_t native[FRAMES_MOST]; /* innermost first */
 };
-/* Native frames only. fp: the frame of the hook, [0] the caller's rbp, [1] where it returns to. */
-void stack_walk(struct stack *out, void *const *fp);
-uint64_t stack_number(struct slot *s, struct stack *stack); /* with Python's; tells what is new of it */
+/* fp: the frame of the hook, [0] the caller's rbp, [1] where it returns to. object: of Python's allocator, with the GIL. */
+void stack_walk(struct stack *out, void *const *fp, bool object);
+uint64_t stack_number(struct slot *s, struct stack *stack); /* with Python's and scopes; tells what is new */
 uint32_t known_number(uint64_t key,
                       bool *fresh); /* 0: no room, or on its way; fresh: known_tell() must follow */
 void known_tell(uint64_t key, uint32_t number);
+
+/* ---- scopes.c ---- */
+/* Brings `last` to the scopes that are open now: the first of its frames that is another, UINT32_MAX: none. */
+uint32_t scopes_frames(struct slot *s, struct last_stack *last);
+void scopes_find(void); /* of a library that is here already; asks the loader */
+struct open_scopes;
+extern const struct open_scopes *scopes_told __attribute__((visibility("hidden"))); /* NULL: there are none */
 
 /* ---- modules.c, unwind.c ---- */
 void modules_look(bool gone);    /* at the maps; gone: something was unloaded */
@@ -211,12 +245,22 @@ struct cursor {
 bool unwind_step(struct cursor *c); /* false: the end, or no way on */
 
 /* ---- python.c ---- */
-void python_find(void);              /* at the start */
-const void *python_innermost(void);  /* the innermost frame of this thread; NULL: there is none */
-bool python_walk(struct stack *out); /* false: not all of them fit */
-/* Are the frames those of `last`, but for where the innermost one is? That is *at. */
-bool python_same(const struct last_stack *last, const void *innermost, uint64_t *at);
-bool python_is_interpreter(uint64_t address);                /* code of the interpreter itself */
+void python_find(void);                    /* at the start */
+const void *python_innermost(bool object); /* the innermost frame of this thread; NULL: there is none */
+/* Brings `last` to the frames from `innermost` on: the first of its frames that is another now, UINT32_MAX: none. At
+ * most so many; what does not fit is missing, and last->whole says so. */
+uint32_t python_frames(struct last_stack *last, const void *innermost, uint32_t most);
+uint64_t name_number(struct slot *s, const char *text);
+extern struct interpreter {
+    uint64_t start, end; /* its code; 0: not looked for yet */
+    bool known, hooked;  /* its frames can be read; we take part in its allocator */
+} interpreter __attribute__((visibility("hidden")));
+void python_find_code(void);
+static inline bool python_is_interpreter(uint64_t address) /* code of the interpreter itself */
+{
+    if (__builtin_expect(!interpreter.end && interpreter.known, 0)) python_find_code();
+    return address >= interpreter.start && address < interpreter.end;
+}
 uint32_t python_code(struct slot *s, const struct frame *f); /* its number */
 void python_hook(void);   /* take part in Python's allocator, once, if that is safe now */
 void python_unhook(void); /* with the GIL: no more, unless somebody else took part after us */
@@ -245,6 +289,7 @@ static inline void self_renew(struct self *me)
 
 /* ---- hooks.c, for python.c ---- */
 void note_alloc(void *p, size_t size, void *const *fp);
+void note_object(void *p, size_t size, void *const *fp); /* of Python's allocator, with the GIL */
 void note_free(void *p);
 
 #endif

@@ -224,6 +224,7 @@ API const char *tare_memory_begin(const char *trace, uint64_t every, uint32_t fr
     self.busy = __builtin_frame_address(0);
     clock_detect(&settings.clock, false);
     python_find();
+    scopes_find();
     settings.attached = (uint32_t)getpid();
     settings.in_flight = 0;
     agent = table.block;

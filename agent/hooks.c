@@ -16,10 +16,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/hot.h"
 
+#define ALWAYS inline __attribute__((always_inline))
 #define EXPORT __attribute__((visibility("default")))
-#define HEAP_TICKS (UINT64_C(1) << 31) /* about a second */
+#define HEAP_TICKS TICKS(31) /* about a second */
 
 /* ---- the real functions ---- */
 
@@ -156,7 +157,7 @@ static void first_free(void *p)
 /* False: in here already, as what we call allocates, which it does only where a process joins or ends, or a signal
  * handler does: that one's are lost. A longjmp may have left without telling: then the frame that was in here lies
  * below this one. The slot it may have had stays taken. */
-static bool enter(struct self *me)
+static ALWAYS bool enter(struct self *me)
 {
     const char *here = __builtin_frame_address(0);
     if (me->busy && here < me->busy) {
@@ -172,7 +173,7 @@ static bool enter(struct self *me)
     return true;
 }
 
-static void leave(struct self *me)
+static ALWAYS void leave(struct self *me)
 {
     me->busy = NULL;
     if (!me->counted) return;
@@ -181,12 +182,12 @@ static void leave(struct self *me)
 }
 
 /* What the kernel and malloc say of the whole, about once a second. */
-static void note_heap(struct slot *s, uint64_t now)
+static void note_heap_due(struct slot *s, uint64_t now, uint64_t next)
 {
     char text[128];
-    uint64_t next = __atomic_load_n(&agent->next_heap, __ATOMIC_RELAXED), pages[3] = {0};
-    if (now < next || !__atomic_compare_exchange_n(&agent->next_heap, &next, now + HEAP_TICKS, false,
-                                                   __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    uint64_t pages[3] = {0};
+    if (!__atomic_compare_exchange_n(&agent->next_heap, &next, now + HEAP_TICKS, false, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED))
         return;
     int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
@@ -211,35 +212,46 @@ static void note_heap(struct slot *s, uint64_t now)
     slot_put(s, &r);
 }
 
-/* ALLOC or MAP, with the stack of the hook's caller. */
-static void put_stacked(struct memory_record *r, void *const *fp)
+static inline void note_heap(struct slot *s, uint64_t now)
+{
+    uint64_t next = __atomic_load_n(&agent->next_heap, __ATOMIC_RELAXED);
+    if (__builtin_expect(now >= next, 0)) note_heap_due(s, now, next);
+}
+
+/* ALLOC or MAP, v[0] and v[3] of it, with the stack of the hook's caller. */
+static ALWAYS void put_stacked(struct memory_record *r, void *const *fp, bool object)
 {
     struct stack stack;
-    stack_walk(&stack, fp);
+    stack_walk(&stack, fp, object);
     struct slot *s = slot_take();
     if (!s) return;
-    r->v[0] = agent_ticks();
-    if (slots_time(s, r->v[0])) {
-        r->v[3] = stack_number(s, &stack); /* of ALLOC and MAP */
-        slot_put(s, r);
-        if (r->kind == MEMORY_ALLOC)
-            note_heap(s, r->v[0]); /* asks malloc: not where a signal handler may jump out of mmap */
-        slots_stalled(s, r->v[0]);
+    uint64_t now = r->v[0] = agent_ticks();
+    if (slots_time(s, now)) {
+        r->v[3] = stack_number(s, &stack);
+        if (r->kind == MEMORY_ALLOC) {
+            slot_block(s, MEMORY_ALLOC, r->v);
+            note_heap(s, now); /* asks malloc: not where a signal handler may jump out of mmap */
+        } else
+            slot_put(s, r);
+        slots_stalled(s, now);
     }
     slot_give(s);
 }
 
-static void put_alloc(void *p, size_t size, void *const *fp)
+/* Is it to be told? */
+static ALWAYS bool is_due(struct self *me, void *p, size_t size)
 {
-    struct memory_record r;
-    r.kind = MEMORY_ALLOC;
-    r.text = "";
-    r.v[1] = (uint64_t)(uintptr_t)p;
-    r.v[2] = size;
-    put_stacked(&r, fp);
+    if (__builtin_expect(!agent || __atomic_load_n(&agent->state, __ATOMIC_ACQUIRE) != AGENT_ON, 0) &&
+        !agent_ready()) {
+        me->left = settings.on && agent && agent->state == AGENT_JOINING ? 0 : INT64_C(1) << 40;
+        return false;
+    }
+    if (settings.every) return sample_due(me, size) && sample_keep((uint64_t)(uintptr_t)p);
+    me->left = 0;
+    return true;
 }
 
-void note_alloc(void *p, size_t size, void *const *fp)
+static ALWAYS void note_block(void *p, size_t size, void *const *fp, bool object)
 {
     struct self *me = &self;
     int saved = errno;
@@ -247,23 +259,34 @@ void note_alloc(void *p, size_t size, void *const *fp)
         if (!settings.every) me->left = 0;
         return;
     }
-    if (!agent_ready())
-        me->left = settings.on && agent && agent->state == AGENT_JOINING ? 0 : INT64_C(1) << 40;
-    else if (sample_due(me, size) && (!settings.every || sample_keep((uint64_t)(uintptr_t)p)))
-        put_alloc(p, size, fp);
-    if (agent && agent->state == AGENT_ON) python_hook();
+    if (is_due(me, p, size)) {
+        struct memory_record r;
+        r.kind = MEMORY_ALLOC;
+        r.text = "";
+        r.v[1] = (uint64_t)(uintptr_t)p;
+        r.v[2] = size;
+        put_stacked(&r, fp, object);
+    }
+    if (__builtin_expect(interpreter.known && !interpreter.hooked, 0) && agent && agent->state == AGENT_ON)
+        python_hook();
     leave(me);
     errno = saved;
 }
 
-static void put_free(struct slot *s, void *p, uint64_t at)
+void note_alloc(void *p, size_t size, void *const *fp)
 {
-    struct memory_record r;
-    r.kind = MEMORY_FREE;
-    r.text = "";
-    r.v[0] = at;
-    r.v[1] = (uint64_t)(uintptr_t)p;
-    if (s && slots_time(s, at)) slot_put(s, &r);
+    note_block(p, size, fp, false);
+}
+
+void note_object(void *p, size_t size, void *const *fp)
+{
+    note_block(p, size, fp, true);
+}
+
+static ALWAYS void put_free(struct slot *s, void *p, uint64_t at)
+{
+    const uint64_t v[2] = {at, (uint64_t)(uintptr_t)p};
+    if (s && slots_time(s, at)) slot_block(s, MEMORY_FREE, v);
 }
 
 void note_free(void *p)
@@ -407,7 +430,7 @@ static void note_map(void *p, size_t size, uint64_t what, void *const *fp)
         uint64_t arena = me->within ? MEMORY_MAP_ARENA : 0;
         struct memory_record r = {
             .kind = MEMORY_MAP, .text = "", .v = {0, (uint64_t)(uintptr_t)p, size, 0, what | arena}};
-        put_stacked(&r, fp);
+        put_stacked(&r, fp, false);
         python_hook();
     }
     leave(me);

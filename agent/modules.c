@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/hot.h"
 
 enum { LOOK_NS = 10000000, HEADERS_MOST = 64, NOTES_MOST = 1024, LINE_MOST = 4200 };
 

@@ -16,7 +16,8 @@ enum {
     STR_STATE = 32,
     BYTES_SIZE = 16,
     BYTES_DATA = 32,
-    OWNED_BY_C = 3
+    OWNED_BY_C = 3,
+    STATE_BYTES = 240 /* of a thread's state, in all versions, at least */
 };
 
 /* Offsets in bytes, x86-64 and aarch64 alike, of builds without debugging. */
@@ -39,12 +40,13 @@ static const struct layout layouts[] = {
 static struct {
     const struct layout *layout; /* NULL: no Python, or none that we know */
     const void *code_type;
-    void *(*this_thread)(void);
+    void *(*this_thread)(void), *(*current_thread)(void);
+    int thread_id_at; /* in its state; 0: not known */
     int (*holds_gil)(void);
     int (*is_initialized)(void);
-    uint64_t start, end; /* code of the interpreter */
-    char why[160];       /* "": nothing to say */
+    char why[160]; /* "": nothing to say */
 } py;
+struct interpreter interpreter;
 
 static inline uint64_t at64(const void *p, int offset)
 {
@@ -86,6 +88,8 @@ void python_find(void)
     *(void **)&py.this_thread = dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
     *(void **)&py.holds_gil = dlsym(RTLD_DEFAULT, "PyGILState_Check");
     *(void **)&py.is_initialized = dlsym(RTLD_DEFAULT, "Py_IsInitialized");
+    *(void **)&py.current_thread = dlsym(RTLD_DEFAULT, "_PyThreadState_UncheckedGet");
+    if (!py.current_thread) *(void **)&py.current_thread = dlsym(RTLD_DEFAULT, "PyThreadState_GetUnchecked");
     py.code_type = dlsym(RTLD_DEFAULT, "PyCode_Type");
     if (!version || !py.this_thread || !py.holds_gil || !py.is_initialized || !py.code_type) return;
     const char *text = version();
@@ -95,6 +99,7 @@ void python_find(void)
     else if (dlsym(RTLD_DEFAULT, "_Py_NegativeRefcount"))
         snprintf(py.why, sizeof py.why, "a debug build of Python keeps its frames in another way");
     if (py.why[0]) py.layout = NULL;
+    interpreter.known = py.layout;
 }
 
 void python_tell(struct slot *s)
@@ -105,16 +110,12 @@ void python_tell(struct slot *s)
     slot_text(s, (struct memory_record){.kind = MEMORY_NOTE, .v = {MEMORY_NOTE_NO_PYTHON}}, text);
 }
 
-bool python_is_interpreter(uint64_t address)
+void python_find_code(void)
 {
-    if (!py.layout) return false;
-    if (!py.end) {
-        int m = module_at((uint64_t)(uintptr_t)py.this_thread);
-        if (m < 0) return false;
-        py.start = agent->modules[m].start;
-        py.end = agent->modules[m].end;
-    }
-    return address >= py.start && address < py.end;
+    int m = module_at((uint64_t)(uintptr_t)py.this_thread);
+    if (m < 0) return;
+    interpreter.start = agent->modules[m].start;
+    interpreter.end = agent->modules[m].end;
 }
 
 /* ---- frames ---- */
@@ -122,24 +123,54 @@ bool python_is_interpreter(uint64_t address)
 /* Walking is done once for each version, with its offsets as constants: it is what an allocation costs most. */
 #define BY_VERSION static inline __attribute__((always_inline))
 
-/* Bytes from the function's first instruction. */
-BY_VERSION uint64_t instruction_of(const struct layout *l, const void *frame, const void *code)
+/* Where in the code the interpreter is, as it keeps it. */
+BY_VERSION uint64_t place_of(const struct layout *l, const void *frame)
+{
+    return l->frame_objects ? at32(frame, l->instruction) : at64(frame, l->instruction);
+}
+
+/* The same in bytes from the function's first instruction. */
+BY_VERSION uint64_t instruction_of(const struct layout *l, uint64_t place, const void *code)
 {
     if (l->frame_objects) {
-        int32_t last = (int32_t)at32(frame, l->instruction);
+        int32_t last = (int32_t)(uint32_t)place;
         if (last < 0) return 0;
         return (uint64_t)last * (l->version == 0x030a ? 2 : 1);
     }
-    uint64_t from = (uint64_t)(uintptr_t)code + (uint64_t)l->bytecode, now = at64(frame, l->instruction);
-    return now > from && now - from < 1 << 24 ? now - from : 0;
+    uint64_t from = (uint64_t)(uintptr_t)code + (uint64_t)l->bytecode;
+    return place > from && place - from < 1 << 24 ? place - from : 0;
 }
 
-const void *python_innermost(void)
+/* Of this thread. Whose state the interpreter's own word for it is: of another thread while that one has the GIL, before
+ * 3.12; so it is asked only where the GIL is held, as an extension may get wrong: then it says another thread. */
+static const void *this_thread(bool object)
+{
+    if (object && py.thread_id_at) {
+        const void *thread = py.current_thread();
+        if (thread && at64(thread, py.thread_id_at) == (uint64_t)(uintptr_t)__builtin_thread_pointer())
+            return thread;
+    }
+    return py.this_thread();
+}
+
+const void *python_innermost(bool object)
 {
     const struct layout *l = py.layout;
-    const void *thread = l ? py.this_thread() : NULL;
+    const void *thread = l ? this_thread(object) : NULL;
     const void *f = thread ? pointer_at(thread, l->entry) : NULL;
     return f && l->entry_then >= 0 ? pointer_at(f, l->entry_then) : f;
+}
+
+/* Where a thread's state has who it is. Asked of one that has the GIL, and so is the current one. */
+static void find_thread_id(void)
+{
+    const void *thread = py.this_thread();
+    if (!py.current_thread || py.current_thread() != thread) return;
+    for (int at = 8; at < STATE_BYTES; at += 8)
+        if (at64(thread, at) == (uint64_t)(uintptr_t)__builtin_thread_pointer()) {
+            py.thread_id_at = at;
+            return;
+        }
 }
 
 BY_VERSION bool is_shim(const struct layout *l, const void *frame)
@@ -152,63 +183,94 @@ BY_VERSION uint64_t code_key(const struct layout *l, const void *code)
     return at64(code, l->table) ^ (uint64_t)at32(code, l->first_line) << 48;
 }
 
-BY_VERSION void add_frame(const struct layout *l, struct stack *out, const void *frame)
+/* False: there is no code of Python in it. */
+BY_VERSION bool describe(const struct layout *l, const void *frame, struct python_at *out)
 {
     const void *code = is_shim(l, frame) ? NULL : pointer_at(frame, l->code);
-    if (!code || pointer_at(code, OBJ_TYPE) != py.code_type) return;
-    struct frame *to = &out->frames[out->n];
-    out->python[out->n++] = frame;
-    to->kind = MEMORY_PYTHON;
-    to->where = (uint64_t)(uintptr_t)code;
-    to->at = instruction_of(l, frame, code);
-    to->key = code_key(l, code);
+    if (!code || pointer_at(code, OBJ_TYPE) != py.code_type) return false;
+    *out = (struct python_at){frame, code, code_key(l, code), place_of(l, frame)};
+    return true;
 }
 
-BY_VERSION bool walk(const struct layout *l, struct stack *out)
+BY_VERSION void keep(const struct layout *l, struct last_stack *last, uint32_t i, const struct python_at *at)
 {
-    const uint32_t most = settings.frames;
-    const void *f = out->innermost;
-    for (; f && out->n < most; f = pointer_at(f, l->back)) add_frame(l, out, f);
-    return !f;
+    last->python[i] = *at;
+    last->frames[last->n_scopes + i] = (struct frame){.kind = MEMORY_PYTHON,
+                                                      .where = (uint64_t)(uintptr_t)at->code,
+                                                      .at = instruction_of(l, at->place, at->code),
+                                                      .key = at->key};
 }
 
-/* A frame at the same place need not be the same, nor need what is around it: so all are looked at. */
-BY_VERSION bool same(const struct layout *l, const struct last_stack *last, const void *f, uint64_t *at)
+/* All of them. */
+BY_VERSION uint32_t walk(const struct layout *l, struct last_stack *last, const void *f, uint32_t most)
 {
-    uint32_t i = last->n_python;
+    uint32_t n = 0, first = UINT32_MAX;
+    for (; f && n < most; f = pointer_at(f, l->back)) n += describe(l, f, &last->walked[n]);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct python_at *at = &last->walked[n - 1 - i], *was = &last->python[i];
+        if (i < last->n_python && was->frame == at->frame && was->code == at->code && was->key == at->key &&
+            was->place == at->place)
+            continue;
+        keep(l, last, i, at);
+        if (first == UINT32_MAX) first = last->n_scopes + i;
+    }
+    last->n_python = n;
+    last->whole = !f;
+    return first;
+}
+
+/* Mostly a few of the innermost frames are new or gone, and one has moved on. A frame at the same place need not be the
+ * same, nor need what is around it: so all are looked at. False: there is more to it; what is told is right then. */
+BY_VERSION bool moved(const struct layout *l, struct last_stack *last, const void *f, uint32_t most,
+                      uint32_t *first)
+{
+    enum { FRESH_MOST = 8, GONE_MOST = 16 };
+    uint32_t fresh = 0, i = last->n_python;
+    for (; f && fresh < FRESH_MOST; f = pointer_at(f, l->back)) {
+        uint32_t end = last->n_python > GONE_MOST ? last->n_python - GONE_MOST : 0;
+        for (i = last->n_python; i > end && last->python[i - 1].frame != f;) i--;
+        if (i > end) break;
+        fresh += describe(l, f, &last->walked[fresh]);
+    }
+    if (!f || fresh == FRESH_MOST || i + fresh > most) return false;
+    uint32_t n = i;
     for (; f; f = pointer_at(f, l->back)) {
         if (is_shim(l, f)) continue;
-        if (!i--) return false;
-        const struct frame *was = &last->frames[i];
-        const void *code = pointer_at(f, l->code);
-        if (last->python[i] != f || (const void *)(uintptr_t)was->where != code) return false;
-        if (code_key(l, code) != was->key) return false;
-        uint64_t now = instruction_of(l, f, code);
-        if (i + 1 == last->n_python)
-            *at = now;
-        else if (now != was->at)
+        if (!i) return false;
+        struct python_at *was = &last->python[--i];
+        if (was->frame != f || was->code != pointer_at(f, l->code) || was->key != code_key(l, was->code))
             return false;
+        uint64_t place = place_of(l, f);
+        if (was->place == place) continue;
+        was->place = place;
+        last->frames[last->n_scopes + i].at = instruction_of(l, place, was->code);
+        *first = last->n_scopes + i;
     }
-    return !i;
+    if (i) return false;
+    if (fresh && *first == UINT32_MAX) *first = last->n_scopes + n;
+    while (fresh) keep(l, last, n++, &last->walked[--fresh]);
+    last->n_python = n;
+    return true;
+}
+
+BY_VERSION uint32_t frames(const struct layout *l, struct last_stack *last, const void *f, uint32_t most)
+{
+    uint32_t first = UINT32_MAX, of_walk;
+    if (last->whole && last->n_python && moved(l, last, f, most, &first)) return first;
+    of_walk = walk(l, last, f, most);
+    return first < of_walk ? first : of_walk;
 }
 
 #define LAYOUT_MAP(X) X(0) X(1) X(2) X(3) X(4)
-#define X(i)                                                                            \
-    static bool walk_##i(struct stack *out)                                             \
-    {                                                                                   \
-        return walk(&layouts[i], out);                                                  \
-    }                                                                                   \
-    static bool same_##i(const struct last_stack *last, const void *f, uint64_t *at)    \
-    {                                                                                   \
-        return same(&layouts[i], last, f, at);                                          \
+#define X(i)                                                                                         \
+    static uint32_t frames_##i(struct last_stack *last, const void *f, uint32_t most)                \
+    {                                                                                                \
+        return frames(&layouts[i], last, f, most);                                                   \
     }
 LAYOUT_MAP(X)
 #undef X
-static const struct {
-    bool (*walk)(struct stack *);
-    bool (*same)(const struct last_stack *, const void *, uint64_t *);
-} by_layout[] = {
-#define X(i) {walk_##i, same_##i},
+static uint32_t (*const by_layout[])(struct last_stack *, const void *, uint32_t) = {
+#define X(i) frames_##i,
     LAYOUT_MAP(X)
 #undef X
 };
@@ -216,14 +278,9 @@ _Static_assert(sizeof by_layout / sizeof *by_layout == sizeof layouts / sizeof *
                "one for each layout");
 
 /* The thread's own frames: they cannot change under it. */
-bool python_walk(struct stack *out)
+uint32_t python_frames(struct last_stack *last, const void *innermost, uint32_t most)
 {
-    return by_layout[py.layout - layouts].walk(out);
-}
-
-bool python_same(const struct last_stack *last, const void *innermost, uint64_t *at)
-{
-    return innermost && by_layout[py.layout - layouts].same(last, innermost, at);
+    return by_layout[py.layout - layouts](last, innermost, most);
 }
 
 /* ---- names ---- */
@@ -260,7 +317,7 @@ static void read_str(const struct layout *l, const void *str, char out[NAME_MOST
     out[n] = 0;
 }
 
-static uint64_t name_number(struct slot *s, const char *text)
+uint64_t name_number(struct slot *s, const char *text)
 {
     uint64_t key = UINT64_C(0x7461726500000003);
     bool fresh;
@@ -338,7 +395,7 @@ static void *py_malloc(void *ctx, size_t size)
     void *p = in->get(in->ctx, size);
     come_out(me, left);
     if (__builtin_expect(attach_looks, 0)) attach_look();
-    if (p && (me->left -= (int64_t)size) <= 0) note_alloc(p, size, HERE);
+    if (p && (me->left -= (int64_t)size) <= 0) note_object(p, size, HERE);
     return p;
 }
 
@@ -349,7 +406,7 @@ static void *py_calloc(void *ctx, size_t n, size_t size)
     int64_t left = go_within(me);
     void *p = in->get_zeroed(in->ctx, n, size);
     come_out(me, left);
-    if (p && (me->left -= (int64_t)(n * size)) <= 0) note_alloc(p, n * size, HERE);
+    if (p && (me->left -= (int64_t)(n * size)) <= 0) note_object(p, n * size, HERE);
     return p;
 }
 
@@ -373,7 +430,7 @@ static void *py_realloc(void *ctx, void *p, size_t size)
     int64_t left = go_within(me);
     void *q = in->resize(in->ctx, p, size);
     come_out(me, left);
-    if (q && (me->left -= (int64_t)size) <= 0) note_alloc(q, size, HERE);
+    if (q && (me->left -= (int64_t)size) <= 0) note_object(q, size, HERE);
     return q;
 }
 
@@ -397,6 +454,7 @@ void python_hook(void)
     if (!looked) {
         get = allocator_call("PyMem_GetAllocator");
         set = allocator_call("PyMem_SetAllocator");
+        find_thread_id();
         looked = true;
     }
     for (int domain = DOMAIN_MEM; get && set && domain <= DOMAIN_OBJ; domain++) {
@@ -406,6 +464,7 @@ void python_hook(void)
         get(domain, &inner[domain]);
         set(domain, &ours);
     }
+    interpreter.hooked = hooked[DOMAIN_OBJ];
 }
 
 /* Who took part after us calls us for good: then we stay, and hand on. */
@@ -418,6 +477,6 @@ void python_unhook(void)
         get(domain, &now);
         if (now.ctx != &inner[domain] || now.get != py_malloc) continue;
         set(domain, &inner[domain]);
-        hooked[domain] = false;
+        interpreter.hooked = hooked[domain] = false;
     }
 }

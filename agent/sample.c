@@ -27,10 +27,6 @@ double sample_gap(struct rng *r, double mean)
  * counted from its end, as the process has no memory. A thread that has just begun draws its first here. */
 bool sample_due(struct self *me, uint64_t size)
 {
-    if (!settings.every) {
-        me->left = 0;
-        return true;
-    }
     if (me->drawn != agent->uid) { /* its numbers must differ from its parent's */
         uint64_t seed = agent->uid ^ (uint64_t)(uintptr_t)me ^ agent_ticks();
         rng_seed(&me->rng, seed);

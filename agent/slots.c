@@ -11,15 +11,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/hot.h"
 #include "trace/extent.h"
 #include "trace/pages.h"
 #include "trace/recorder.h"
 #include "trace/reserve.h"
 
 enum { LOCK_TRIES_MS = 50, TAKE_ROUNDS = 200, END_ROUNDS = 100, NOTE_BLOCKS = 64 };
-#define PAIR_TICKS (UINT64_C(1) << 28)  /* about 100 ms */
-#define STALL_TICKS (UINT64_C(1) << 29) /* about 200 ms */
+#define PAIR_TICKS TICKS(28)  /* about 100 ms */
+#define STALL_TICKS TICKS(29) /* about 200 ms */
 
 static struct live_header *header(void)
 {
@@ -71,7 +71,7 @@ static void lay_out(const struct process_info *p, const char run_id[32])
         s->extent->thread = i;
         begin_slot(s);
     }
-    clock_pair_take(&h->pairs[0], &settings.clock);
+    agent_pair(&h->pairs[0]);
     h->n_pairs = 1;
     h->major = TRACE_MAJOR;
     h->minor = TRACE_MINOR;
@@ -123,11 +123,11 @@ bool slots_open(const struct process_info *p, const char run_id[32])
 
 /* ---- slots ---- */
 
-struct slot *slot_take(void)
+struct slot *slot_take_another(void)
 {
     if (!self.guarded) pages_guard_thread();
     self.guarded = true;
-    unsigned first = self.number ? self.number : (unsigned)((uintptr_t)&self >> 12);
+    unsigned first = slot_home();
     for (unsigned i = 0; i < TAKE_ROUNDS * SLOTS; i++) {
         struct slot *s = &agent->slots[(first + i) % SLOTS];
         if (!__atomic_load_n(&s->lock, __ATOMIC_RELAXED) &&
@@ -138,16 +138,10 @@ struct slot *slot_take(void)
     return NULL;
 }
 
-void slot_give(struct slot *s)
-{
-    __atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE);
-}
-
 static bool put_one(struct slot *s, const struct memory_record *r)
 {
-    uint8_t *from = (uint8_t *)(s->extent + 1);
     if (!memory_pack(&s->state, &s->enc, r)) return false;
-    __atomic_store_n(&s->extent->spare[0], (uint64_t)(s->enc.p - from), __ATOMIC_RELEASE);
+    slot_publish(s);
     return true;
 }
 
@@ -197,6 +191,13 @@ bool slot_put(struct slot *s, const struct memory_record *r)
     return false;
 }
 
+void slot_block_apart(struct slot *s, enum memory_kind kind, const uint64_t *v)
+{
+    struct memory_record r = {.kind = kind, .text = ""};
+    memcpy(r.v, v, (kind == MEMORY_ALLOC ? 4 : 2) * sizeof *v);
+    slot_put(s, &r);
+}
+
 void slot_text(struct slot *s, struct memory_record r, const char *text)
 {
     r.text = text;
@@ -214,7 +215,7 @@ static void keep_pair(struct live_header *h)
         for (uint32_t i = 1; i < LIVE_PAIRS / 2; i++) h->pairs[i] = h->pairs[2 * i];
         n = LIVE_PAIRS / 2;
     }
-    clock_pair_take(&h->pairs[n], &settings.clock);
+    agent_pair(&h->pairs[n]);
     __atomic_store_n(&h->n_pairs, n + 1, __ATOMIC_RELEASE);
 }
 
@@ -228,12 +229,11 @@ static void end_for_disk(struct slot *s, const char *why)
 
 /* btrfs lets a store into a page of the live file wait for room, for seconds, each time the page was written back: half
  * a minute was seen. So it is asked before, each time about 100 ms have passed. */
-bool slots_time(struct slot *s, uint64_t ticks)
+bool slots_time_due(struct slot *s, uint64_t ticks)
 {
     static const char before[] =
         "the disk was nearly full, where a program can be held up: recording ended there";
     uint64_t blocks;
-    if (__builtin_expect(ticks < __atomic_load_n(&agent->next_pair, __ATOMIC_RELAXED), 1)) return true;
     if (__atomic_exchange_n(&agent->pairs_lock, 1, __ATOMIC_ACQUIRE)) return true;
     bool stays = !agent->waits || !reserve_is_nearly_full(agent->live_path, &blocks);
     if (stays)
@@ -247,11 +247,9 @@ bool slots_time(struct slot *s, uint64_t ticks)
 
 /* For other file systems, and a disk that was filled within 100 ms. Asked once a page, as a page that was written to
  * waits no more. A thread that was only preempted for as long does not end it: the disk has room. */
-void slots_stalled(struct slot *s, uint64_t ticks)
+void slots_stalled_at(struct slot *s, uint64_t ticks)
 {
-    uintptr_t page = (uintptr_t)s->enc.p >> 12;
-    if (__builtin_expect(page == s->page, 1)) return;
-    s->page = page;
+    s->page = (uintptr_t)s->enc.p >> 12;
     if (agent_ticks() - ticks > STALL_TICKS && reserve_is_nearly_full(agent->live_path, NULL))
         end_for_disk(s, "the disk was nearly full and held the program up: recording ended there");
 }

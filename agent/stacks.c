@@ -59,11 +59,6 @@ void known_tell(uint64_t key, uint32_t number)
 
 /* ---- walking ---- */
 
-static void add(struct stack *out, uint64_t kind, uint64_t where)
-{
-    out->frames[out->n++] = (struct frame){kind, where, 0, 0};
-}
-
 /* Where this thread's stack ends, or 0: of a thread of libc its control block lies there, of the main thread what libc
  * noted. On another stack, as coroutines and signal handlers may have, nobody can say how far it is safe to read. */
 extern void *__libc_stack_end __attribute__((weak));
@@ -86,7 +81,7 @@ static void walk_native(struct stack *out, void *const *fp, bool to_python)
             out->cut = to_python ? 0 : MEMORY_CUT_DEPTH;
             return;
         }
-        add(out, MEMORY_NATIVE, c.ip - 1); /* in the call, not behind it */
+        out->native[out->n++] = c.ip - 1; /* in the call, not behind it */
         uint64_t ip = c.ip;
         if (unwind_step(&c)) continue;
         if (!to_python && c.ip == ip) out->cut = MEMORY_CUT_UNKNOWN;
@@ -94,11 +89,12 @@ static void walk_native(struct stack *out, void *const *fp, bool to_python)
     }
 }
 
-void stack_walk(struct stack *out, void *const *fp)
+void stack_walk(struct stack *out, void *const *fp, bool object)
 {
-    out->innermost = python_innermost();
+    out->innermost = python_innermost(object);
     out->n = out->cut = 0;
-    if (settings.native) walk_native(out, fp, out->innermost);
+    if (!settings.native || (out->innermost && python_is_interpreter((uint64_t)(uintptr_t)fp[1]))) return;
+    walk_native(out, fp, out->innermost);
 }
 
 /* ---- telling ---- */
@@ -131,48 +127,45 @@ static uint64_t key_around(const struct last_stack *last, uint32_t i)
     return i ? last->keys[i - 1] : mix(UINT64_C(0x7461726500000002), last->cut);
 }
 
-/* Of the frames that are as in the stack before, from the outermost on, the key is known. */
-static void keep_stack(struct last_stack *last, const struct stack *stack)
+/* Native frames lie behind what is around them. The first that is another. */
+static uint32_t keep_native(struct last_stack *last, const struct stack *stack, uint32_t at)
 {
-    uint32_t i = 0, n = stack->n;
-    if (stack->cut != last->cut) last->n = last->number = 0;
-    for (; i < n && i < last->n; i++) {
-        const struct frame *f = &stack->frames[n - 1 - i], *was = &last->frames[i];
-        if (f->where != was->where || f->at != was->at || f->key != was->key || f->kind != was->kind) break;
+    uint32_t first = UINT32_MAX;
+    for (uint32_t i = stack->n; i--; at++) {
+        struct frame *was = &last->frames[at];
+        if (at < last->n && was->kind == MEMORY_NATIVE && was->where == stack->native[i]) continue;
+        *was = (struct frame){.kind = MEMORY_NATIVE, .where = stack->native[i]};
+        if (first == UINT32_MAX) first = at;
     }
-    if (i < n || n < last->n) last->number = 0;
+    return first;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Brings `last` to this stack; keys are those of before up to the first frame that is another. */
+static void keep_stack(struct slot *s, const struct stack *stack)
+{
+    struct last_stack *last = &s->last;
+    uint32_t cut = stack->cut, good = scopes_told ? scopes_frames(s, last) : UINT32_MAX;
+    if (!stack->innermost)
+        last->n_python = 0;
+    else {
+        good = least(good, python_frames(last, stack->innermost, settings.frames - stack->n));
+        if (!last->whole) cut = MEMORY_CUT_DEPTH;
+    }
+    uint32_t around = last->n_scopes + last->n_python, n = around + stack->n;
+    if (stack->n) good = least(good, keep_native(last, stack, around));
+    if (cut != last->cut) good = 0;
+    last->cut = cut;
+    good = least(good, last->n);
+    if (good >= n && n == last->n) return;
+    last->number = 0;
     last->n = n;
-    last->cut = stack->cut;
-    uint64_t key = key_around(last, i);
-    for (; i < n; i++) {
-        last->frames[i] = stack->frames[n - 1 - i];
-        last->keys[i] = key = frame_key(key, &last->frames[i]);
-    }
-}
-
-/* The same, where frames of Python are all there is: mostly only the innermost one has moved on. False: otherwise. */
-static bool keep_moved(struct last_stack *last, const struct stack *stack)
-{
-    uint64_t at = 0;
-    if (!last->n_python || stack->n || !python_same(last, stack->innermost, &at)) return false;
-    uint32_t i = last->n_python - 1;
-    if (last->n != last->n_python) last->number = 0; /* it had native frames, too */
-    last->n = last->n_python;
-    if (at != last->frames[i].at) {
-        last->frames[i].at = at;
-        last->keys[i] = frame_key(key_around(last, i), &last->frames[i]);
-        last->number = 0;
-    }
-    return true;
-}
-
-static void keep_walked(struct last_stack *last, struct stack *stack)
-{
-    uint32_t native = stack->n;
-    if (stack->innermost && !python_walk(stack)) stack->cut = MEMORY_CUT_DEPTH;
-    keep_stack(last, stack);
-    last->n_python = stack->cut ? 0 : stack->n - native;
-    for (uint32_t i = 0; i < last->n_python; i++) last->python[i] = stack->python[stack->n - 1 - i];
+    uint64_t key = key_around(last, good < n ? good : 0);
+    for (; good < n; good++) last->keys[good] = key = frame_key(key, &last->frames[good]);
 }
 
 /* From the innermost frame outwards until one is known, with all around it; those within it are told. */
@@ -195,7 +188,7 @@ static uint64_t tell_stack(struct slot *s, const struct last_stack *last)
 uint64_t stack_number(struct slot *s, struct stack *stack)
 {
     struct last_stack *last = &s->last;
-    if (!keep_moved(last, stack)) keep_walked(last, stack);
+    keep_stack(s, stack);
     if (!last->number) last->number = (uint32_t)tell_stack(s, last);
     if (!last->number && last->n) __atomic_fetch_add(&agent->lost_stacks, 1, __ATOMIC_RELAXED);
     return last->number;

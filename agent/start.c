@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/hot.h"
 #include "trace/fold.h"
 #include "trace/recorder.h"
 

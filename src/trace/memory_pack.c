@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * memory_pack.c - memory records to bytes and back; see records.h. An allocation takes 8 to 12 bytes, a free 5 to 8:
  * times and addresses are differences, a stack goes by its number. */
-#include "trace/memory.h"
+#include "trace/memory_block.h"
 #include "trace/records.h"
 
 enum coding { TIME, ADDRESS, ID, SPARE, UINT, NONE };
-enum { BLOCK_MOST = 1 + 4 * 10 }; /* bytes */
+_Static_assert((int)TIME == MEMORY_TIME && (int)ADDRESS == MEMORY_ADDRESS && (int)ID == MEMORY_ID,
+               "of memory_block.h");
 _Static_assert((int)UINT == RECORD_UINT && (int)NONE == RECORD_NONE, "codings of records.h");
 
 #define F(field, coding) coding,
@@ -26,28 +27,11 @@ static size_t text_most(unsigned kind)
     return most[kind];
 }
 
-/* ALLOC and FREE, as nearly all records are: the bytes that the table would give, with one look at the room. */
-static void pack_block(struct memory_state *s, struct enc *to, const struct memory_record *r)
-{
-    uint8_t *p = to->p;
-    *p++ = (uint8_t)r->kind;
-    p = enc_put(p, zigzag((int64_t)(r->v[0] - s->last[TIME])));
-    p = enc_put(p, zigzag((int64_t)(r->v[1] - s->last[ADDRESS])));
-    s->last[TIME] = r->v[0];
-    s->last[ADDRESS] = r->v[1];
-    if (r->kind == MEMORY_ALLOC) {
-        p = enc_put(p, r->v[2]);
-        p = enc_put(p, zigzag((int64_t)(r->v[3] - s->last[ID])));
-        s->last[ID] = r->v[3];
-    }
-    to->p = p;
-}
-
 bool memory_pack(struct memory_state *s, struct enc *to, const struct memory_record *r)
 {
     bool block = r->kind == MEMORY_ALLOC || r->kind == MEMORY_FREE;
-    if (block && !to->full && to->end - to->p >= BLOCK_MOST) {
-        pack_block(s, to, r);
+    if (block && memory_has_room(to)) {
+        memory_pack_block(s, to, r->kind, r->v);
         return true;
     }
     const uint8_t kind = (uint8_t)r->kind;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "trace/pages.h"
+#include "trace/open_scopes.h"
 #include "trace/recorder.h"
 
 struct session session = {.archive = OWN_FILE_INIT, .live = LIVE_INIT};
@@ -256,6 +257,7 @@ tare_status start_session(const tare_options *opts, bool force_fallback, tare_er
     if (session.options.mode & TARE_EVENTS || session.live.waits) drain_start();
     __atomic_store_n(&fork_page->state, FORK_READY, __ATOMIC_RELEASE);
     watch_exit();
+    open_scopes_tell();
     if (live_is_broken(&session.live)) {
         tare_stop(NULL);
         return error_set(err, TARE_IO, "%s: its disk does not keep what it promised", session.path);

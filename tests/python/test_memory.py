@@ -295,6 +295,89 @@ def test_frames_of_python(preloaded, tmp_path, version):
     assert len(small) >= 2000, "objects of Python's own allocator are told too"
 
 
+WANDER = """
+import json, random, sys
+random.seed(7)
+kept, said = [], {}
+def note():
+    size = 200000 + 64 * len(kept)
+    kept.append(bytearray(size)); f, stack = sys._getframe(1), []
+    while f:
+        stack.append((f.f_code.co_name, f.f_lineno)); f = f.f_back
+    said[size + 1] = stack
+def left(n):
+    if random.random() < .4: note()
+    if n: step(n - 1)
+def right(n):
+    for _ in range(random.randrange(3)):
+        note()
+        if n: step(n - 1)
+def lazily(n):
+    yield 1
+    if n: step(n - 1)
+    note()
+    yield 2
+def step(n):
+    if len(kept) > 400: return
+    if random.random() < .3: return list(lazily(n))
+    eval(compile("left(n)" + " " * random.randrange(3), "made", "eval")) if random.random() < .2 else random.choice([left, right])(n)
+    if random.random() < .3: right(n // 2)
+while len(kept) < 400: step(14)
+def down(n):
+    if n % 9 == 0: note()
+    if n: down(n - 1)
+down(90)
+print(json.dumps(said), flush=True)
+import os
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("version", sorted(interpreters()), ids=lambda v: "%d.%d" % v)
+def test_a_stack_is_told_as_it_is_however_it_came_about(preloaded, tmp_path, version):
+    """Only what is not as in the stack before is looked up again: calls, returns, generators, code that is made and gone, more frames than are kept."""
+    (tmp_path / "wander.py").write_text(WANDER)
+    done, processes = preloaded([os.path.realpath(interpreters()[version]), "-S", "wander.py"])
+    said = {int(size): [tuple(f) for f in stack] for size, stack in json.loads(done.stdout).items()}
+    held = {size: stack for p in processes for size, stack in p.held.values() if size in said}
+    assert len(held) == len(said) > 400
+    of = {size: [tuple(f[1:]) for f in processes[-1].frames(stack) if len(f) == 3] for size, stack in held.items()}
+
+    def bare(frames):  # without the line that note() has it on, and names as they are before 3.11
+        return [(name.rsplit(".", 1)[-1], line) for name, line in frames]
+
+    for size, frames in of.items():
+        assert bare(frames)[1:] == bare(said[size])[:63], size
+    assert any(len(stack) > 64 for stack in said.values())
+
+
+SCOPED = """
+#include <stdlib.h>
+#include <tare/tare.h>
+void *kept[100];
+__attribute__((noinline)) static void get(size_t n) { static int i; kept[i++] = malloc(n); }
+static void decode(void) { TARE_SCOPE("decode"); get(1910011); }
+static void load(void) { TARE_SCOPE("load"); get(1920013); decode(); get(1930017); }
+static void deep(int n) { TARE_SCOPE("deep"); if (n) deep(n - 1); else get(1940019); }
+int main(void) { get(1900009); for (int i = 0; i < 3; i++) load(); deep(50); get(1950021); return 0; }
+"""
+
+
+@pytest.mark.parametrize("way", ["shared", "static"])
+def test_scopes_around_an_allocation(tare, root, build, tmp_path, way):
+    (tmp_path / "scoped.c").write_text(SCOPED)
+    lib = [build / "libtare.a"] if way == "static" else [f"-L{build}", "-ltare", f"-Wl,-rpath,{build}"]
+    subprocess.run(["gcc", "-O1", "-g", f"-I{root}/include", "scoped.c", "-o", "scoped", *lib, "-pthread"], cwd=tmp_path, check=True)
+    tare("run", "-q", "--memory=all", "--trace", "s.tare", "--no-save", "--", tmp_path / "scoped")
+    [p] = json.loads(tare("report", "--memory", "--json", "--by", "scope", "s.tare").stdout)["processes"]
+    scopes = {g["name"]: g for g in p["groups"]}
+    assert scopes["decode"]["at_end"]["bytes"] == 3 * 1910011
+    assert scopes["load"]["at_end"]["bytes"] == 3 * (1920013 + 1930017)
+    assert scopes["load"]["at_end_with_callees"]["bytes"] == 3 * (1910011 + 1920013 + 1930017)
+    assert scopes["deep"]["at_end"]["bytes"] == 1940019, "more scopes than are told"
+    assert scopes["outside of scopes"]["at_end"]["bytes"] >= 1900009 + 1950021
+
+
 REAL = [["sh", "-c", "echo a | cat; exit 3"], ["bash", "-c", "for i in 1 2 3; do echo $(echo $i); done"], ["git", "--version"],
         ["gcc", "--version"], ["perl", "-e", "print join ',', map { $_ * 2 } 1..5"], ["awk", "BEGIN { for (i = 0; i < 9999; i++) a[i] = i; print length(a) }"],
         ["sed", "--version"], ["grep", "-c", "a", "/etc/passwd"], ["find", "/etc", "-maxdepth", "0"], ["sort", "/etc/passwd"], ["tar", "--version"],

@@ -4,6 +4,7 @@
 import asyncio
 import ctypes
 import gc
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 tare = pytest.importorskip("tare")
 HERE = __file__
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def lines_of(m, least=100_000):
@@ -44,6 +46,16 @@ def test_what_it_does_not_have_to_do_with():
     with tare.memory(every=True) as m:
         before.clear()  # of before: no part of it
     assert m.leaked < 10_000 and m.peak < 100_000
+
+
+def test_scopes(tmp_path):
+    """Those of a session that began before the block."""
+    script = "import tare\nkept = []\nwith tare.memory(every=True) as m:\n    with tare.scope('outer'):\n        kept.append(bytearray(300_000))\n        "
+    script += "with tare.scope('inner'):\n            kept.append(bytearray(400_000))\nm.save('m.tare')\n"
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env={**os.environ, "TARE_TRACE": "own.tare"}, check=True)
+    told = subprocess.run([ROOT + "/build/tare", "report", "--memory", "--by", "scope", "--json", "m.tare"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    held = {g["name"]: g["at_end"]["bytes"] for g in json.loads(told.stdout)["processes"][0]["groups"]}
+    assert 300_000 <= held["outer"] < 330_000 and 400_000 <= held["inner"] < 430_000
 
 
 def test_threads_and_native_code():
