@@ -130,6 +130,7 @@ struct settings { /* as they were when the program started */
     uint64_t every; /* 0: each allocation */
     uint32_t frames;
     bool on, libc_malloc, native;
+    bool other_malloc; /* what we call is not libc's: a library's own, in front of it */
     uint32_t
         attached;     /* the process that began it while it ran; 0: in front of the program since its start */
     uint32_t session; /* counts what attach.c began: what threads have left is of one of them */

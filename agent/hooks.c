@@ -43,6 +43,8 @@ static struct {
     void *(*mmap)(void *, size_t, int, int, int, off_t);
     int (*munmap)(void *, size_t);
     void *(*mremap)(void *, size_t, size_t, int, void *);
+    void *(*sbrk)(intptr_t);
+    int (*brk)(void *);
     int (*dlclose)(void *);
     struct mallinfo2 (*mallinfo2)(void);
 } real = {.malloc = first_malloc, .calloc = first_calloc, .realloc = first_realloc, .free = first_free};
@@ -73,6 +75,8 @@ OURS(mmap);
 OURS(mmap64);
 OURS(munmap);
 OURS(mremap);
+OURS(sbrk);
+OURS(brk);
 OURS(dlclose);
 #undef OURS
 
@@ -94,6 +98,13 @@ static void *found_by_program(const char *name)
     return out;
 }
 
+/* By name it cannot be told: tcmalloc and mimalloc have a __libc_malloc of their own. */
+static bool are_of_one_library(void *a, void *b)
+{
+    Dl_info x, y;
+    return dladdr(a, &x) && dladdr(b, &y) && x.dli_fbase == y.dli_fbase;
+}
+
 static bool resolve(bool attached)
 {
     static __thread bool resolving __attribute__((tls_model("initial-exec")));
@@ -109,6 +120,8 @@ static bool resolve(bool attached)
     FIND(mmap);
     FIND(munmap);
     FIND(mremap);
+    FIND(sbrk);
+    FIND(brk);
     FIND(dlclose);
     FIND(mallinfo2);
     FIND(free);
@@ -118,8 +131,9 @@ static bool resolve(bool attached)
 #undef FIND
     void *libc = dlsym(attached ? RTLD_DEFAULT : RTLD_NEXT, "__libc_malloc"),
          *used = dlsym(RTLD_DEFAULT, "malloc"), *mine = &malloc;
+    settings.other_malloc = real.malloc && !are_of_one_library((void *)real.malloc, (void *)&getenv);
     if (attached)
-        settings.libc_malloc = libc && (void *)real.malloc == libc;
+        settings.libc_malloc = libc && !settings.other_malloc;
     else
         settings.libc_malloc = used == mine && libc; /* else the program's own comes before ours */
     resolving = false;
@@ -421,6 +435,14 @@ EXPORT void *pvalloc(size_t size)
 
 /* ---- mappings ---- */
 
+/* What jemalloc and the like map is told once more by malloc. */
+static bool is_of_malloc(void *const *fp)
+{
+    if (!settings.other_malloc) return false;
+    int caller = module_at((uint64_t)(uintptr_t)fp[1]);
+    return caller >= 0 && caller == module_at((uint64_t)(uintptr_t)real.malloc);
+}
+
 static void note_map(void *p, size_t size, uint64_t what, void *const *fp)
 {
     struct self *me = &self;
@@ -428,6 +450,7 @@ static void note_map(void *p, size_t size, uint64_t what, void *const *fp)
     if (!settings.on || !enter(me)) return;
     if (agent_ready()) {
         uint64_t arena = me->within ? MEMORY_MAP_ARENA : 0;
+        if (is_of_malloc(fp)) arena = MEMORY_MAP_MALLOC;
         struct memory_record r = {
             .kind = MEMORY_MAP, .text = "", .v = {0, (uint64_t)(uintptr_t)p, size, 0, what | arena}};
         put_stacked(&r, fp, false);
@@ -506,6 +529,39 @@ EXPORT void *mremap(void *p, size_t old_size, size_t size, int flags, ...)
     return q;
 }
 
+/* The end of the heap, moved by the program itself: libc's malloc does not come by here. */
+static void note_break(char *was, intptr_t by, void *const *fp)
+{
+    struct self *me = &self;
+    int saved = errno;
+    if (by > 0) note_map(was, (size_t)by, MEMORY_MAP_ANONYMOUS, fp);
+    if (by >= 0 || !agent || __atomic_load_n(&agent->state, __ATOMIC_RELAXED) != AGENT_ON || !enter(me)) return;
+    struct slot *s = slot_take();
+    struct memory_record r = {
+        .kind = MEMORY_UNMAP, .text = "", .v = {agent_ticks(), (uint64_t)(uintptr_t)(was + by), (uint64_t)-by}};
+    if (s) slot_put(s, &r);
+    if (s) slot_give(s);
+    leave(me);
+    errno = saved;
+}
+
+EXPORT void *sbrk(intptr_t by)
+{
+    if (!real.sbrk && !(resolve(false) && real.sbrk)) return (void *)-1;
+    void *was = real.sbrk(by);
+    if (was != (void *)-1 && by) note_break(was, by, HERE);
+    return was;
+}
+
+EXPORT int brk(void *end)
+{
+    if (!real.brk && !(resolve(false) && real.brk)) return -1;
+    char *was = real.sbrk(0);
+    int rc = real.brk(end);
+    if (rc == 0 && was != end) note_break(was, (char *)end - was, HERE);
+    return rc;
+}
+
 /* ---- libraries that go ---- */
 
 EXPORT int dlclose(void *handle)
@@ -560,6 +616,8 @@ const struct hook *hook_named(const char *name)
         ROW(mmap64, mmap),
         ROW(munmap, munmap),
         ROW(mremap, mremap),
+        ROW(sbrk, sbrk),
+        ROW(brk, brk),
         ROW(dlclose, dlclose),
 #if defined(__x86_64__)
         {"dlopen", (void *)hook_dlopen, &attach_dlopen},

@@ -76,7 +76,8 @@ enum memory_cut {
 enum memory_map {
     MEMORY_MAP_ANONYMOUS = 1,
     MEMORY_MAP_FILE = 2,
-    MEMORY_MAP_ARENA = 4 /* of Python's allocator */
+    MEMORY_MAP_ARENA = 4, /* of Python's allocator */
+    MEMORY_MAP_MALLOC = 8 /* by a malloc that is not libc's, for what it hands out */
 };
 
 /* NOTE.what */

@@ -378,6 +378,55 @@ def test_scopes_around_an_allocation(tare, root, build, tmp_path, way):
     assert scopes["outside of scopes"]["at_end"]["bytes"] >= 1900009 + 1950021
 
 
+POOLS = """
+#include <stdlib.h>
+#include <string.h>
+#include <stdio.h>
+#include <unistd.h>
+static void *kept[400];
+int main(void)
+{
+    for (int i = 0; i < 400; i++) memset(kept[i] = malloc(300000), 1, 300000);
+    for (int i = 0; i < 200; i++) free(kept[i]);
+    return kept[399] == 0;
+}
+"""
+MALLOCS = [path for name in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2") if os.path.exists(path := f"/usr/lib/x86_64-linux-gnu/{name}")]
+
+
+@pytest.mark.parametrize("library", MALLOCS, ids=os.path.basename)
+@pytest.mark.parametrize("way", ["preloaded", "linked"])
+def test_a_malloc_that_is_not_that_of_libc(tare, tmp_path, library, way):
+    """What it maps for what it hands out was counted once more: 236 MiB were told as held where 95 were."""
+    (tmp_path / "pools.c").write_text(POOLS)
+    subprocess.run(["gcc", "-O1", "-w", "pools.c", "-o", "pools", *(["-Wl,--no-as-needed", library] if way == "linked" else [])], cwd=tmp_path, check=True)
+    env = {"LD_PRELOAD": library} if way == "preloaded" else {}
+    tare("run", "-q", "--memory=all", "--trace", "m.tare", "--no-save", "--", tmp_path / "pools", env=env)
+    [p] = json.loads(tare("report", "--memory", "--json", "m.tare").stdout)["processes"]
+    assert 400 * 300000 <= p["peak"]["bytes"] < 401 * 300000 and 200 * 300000 <= p["at_end"]["bytes"] < 201 * 300000
+
+
+BREAK = """
+#define _GNU_SOURCE
+#include <string.h>
+#include <unistd.h>
+int main(void)
+{
+    char *at = sbrk(3 << 20), *end = sbrk(0);
+    memset(at, 1, 3 << 20);
+    if (brk(end + (2 << 20)) || sbrk(-(1 << 20)) != end + (2 << 20)) return 1;
+    return sbrk(0) != end + (1 << 20);
+}
+"""
+
+
+def test_the_end_of_the_heap(preloaded, tmp_path):
+    (tmp_path / "break.c").write_text(BREAK)
+    subprocess.run(["gcc", "-O1", "break.c", "-o", "break"], cwd=tmp_path, check=True)
+    _, [p] = preloaded([tmp_path / "break"])
+    assert {3 << 20, 2 << 20} <= set(p.maps.values())
+
+
 REAL = [["sh", "-c", "echo a | cat; exit 3"], ["bash", "-c", "for i in 1 2 3; do echo $(echo $i); done"], ["git", "--version"],
         ["gcc", "--version"], ["perl", "-e", "print join ',', map { $_ * 2 } 1..5"], ["awk", "BEGIN { for (i = 0; i < 9999; i++) a[i] = i; print length(a) }"],
         ["sed", "--version"], ["grep", "-c", "a", "/etc/passwd"], ["find", "/etc", "-maxdepth", "0"], ["sort", "/etc/passwd"], ["tar", "--version"],

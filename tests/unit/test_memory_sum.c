@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "analyze/memory/memory_resident.h"
 #include "analyze/memory/memory_sum.h"
 #include "memory_fixture.h"
 #include "trace/reader.h"
@@ -120,6 +121,27 @@ static void mappings_are_ranges(void **state)
     assert_true(site(p, "a")->at_end.sum == 0x800 + 0x3000);
     assert_true(site(p, "b")->at_end.sum == 0x3000);
     assert_true(p->at_end.sum == 0x6800);
+    memory_profile_release(&all);
+}
+
+/* What a malloc that is not libc's maps is told once more as it hands it out: it does not count as held, and parts of it may
+ * go. It says what that malloc keeps. */
+static void what_malloc_maps_is_not_held_twice(void **state)
+{
+    struct memory_making *m = *state;
+    memory_join(m, m->at.trace, 0);
+    uint64_t a = memory_python(m, 0, "a.py", "a", 1), t = memory_time(m, 1);
+    memory_tell(m, MAP, t, 0x100000, 0x80000, a, MEMORY_MAP_ANONYMOUS | MEMORY_MAP_MALLOC);
+    memory_tell(m, ALLOC, t + 1, 0x101000, 0x5000, a);
+    memory_tell(m, UNMAP, t + 2, 0x140000, 0x10000); /* trimmed, in the middle */
+    memory_tell(m, HEAP, t + 3, 0x90000, 0x1000, 0, 0, 0, 0);
+    struct memory_profile all = sum_of(m);
+    const struct memory_process *p = &all.processes[0];
+    assert_true(p->peak.sum == 0x5000 && p->at_end.sum == 0x5000 && site(p, "a")->at_end.sum == 0x5000);
+    struct memory_resident r = memory_resident(p);
+    assert_true(r.known && !r.malloc_told);
+    assert_true(r.part[MEMORY_PART_MALLOC] == 0x5000 && r.part[MEMORY_PART_FREE] == 0x70000 - 0x5000);
+    assert_true(r.part[MEMORY_PART_MAPS] == 0 && r.part[MEMORY_PART_REST] == 0x90000 - 0x70000 - 0x1000);
     memory_profile_release(&all);
 }
 
@@ -315,6 +337,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(everything_is_exact),
         TEST(mappings_are_ranges),
+        TEST(what_malloc_maps_is_not_held_twice),
         TEST(only_what_grows_is_called_growing),
         TEST(samples_stand_for_more),
         cmocka_unit_test(few_samples_have_a_wide_interval),

@@ -25,6 +25,8 @@ void memory_replay_release(struct memory_replay *r)
 
 /* ---- sums ---- */
 
+#define OF_MALLOC SIZE_MAX /* the site of what malloc mapped for itself */
+
 /* The share of allocations of this size that is in the record. */
 static double chance(const struct memory_replay *r, uint64_t size)
 {
@@ -163,6 +165,10 @@ static tare_status unmapped(struct memory_replay *r, uint64_t address, uint64_t 
         tare_status s = memory_held_unmap(&r->held, &piece, &any, err);
         if (s != TARE_OK) return s;
         if (!any) break;
+        if (piece.site == OF_MALLOC) {
+            r->pools -= piece.end - piece.start;
+            continue;
+        }
         struct held_block b = {piece.at_ns, piece.end - piece.start, piece.site};
         given(r, &b, 1, now, true);
         r->maps -= b.size;
@@ -183,7 +189,8 @@ static void arena_gone(struct memory_replay *r, uint64_t address)
     if (map_u64_remove(&r->arena_at, address, &size)) r->arenas -= size;
 }
 
-/* Pages of files are the kernel's to drop, and what lies in Python's arenas is told by ALLOC: neither counts. */
+/* Pages of files are the kernel's to drop, and what lies in Python's arenas or in what malloc mapped is told by ALLOC:
+ * none of them counts. */
 static tare_status mapped(struct memory_replay *r, const struct memory_record *w, tare_error *err)
 {
     struct held_range m = {
@@ -192,6 +199,11 @@ static tare_status mapped(struct memory_replay *r, const struct memory_record *w
     arena_gone(r, w->MAP.address);
     if (s == TARE_OK && w->MAP.what & MEMORY_MAP_ARENA) return arena_of(r, w, err);
     if (s != TARE_OK || w->MAP.what & MEMORY_MAP_FILE || m.start == m.end) return s;
+    if (w->MAP.what & MEMORY_MAP_MALLOC) {
+        m.site = OF_MALLOC;
+        r->pools += m.end - m.start;
+        return memory_held_map(&r->held, m, err);
+    }
     s = site_of(r, w->MAP.stack, &m.site, err);
     if (s == TARE_OK) s = memory_held_map(&r->held, m, err);
     if (s != TARE_OK) return s;
@@ -255,7 +267,8 @@ static void heap_now(struct memory_replay *r, const struct memory_record *w)
                               .top = w->HEAP.top,
                               .program = r->now,
                               .maps = r->maps,
-                              .arenas = r->arenas};
+                              .arenas = r->arenas,
+                              .pools = r->pools};
     add(&h->program, weigh(h->maps, 1), -1);
 }
 
@@ -314,7 +327,7 @@ tare_status memory_replay_again(struct memory_replay *r, tare_error *err)
     r->arena_at = (struct map_u64)MAP_U64_INIT;
     r->held = (struct memory_held){0};
     r->now = (struct memory_bytes){0};
-    r->maps = r->arenas = 0;
+    r->maps = r->arenas = r->pools = 0;
     r->events = 0;
     r->again = true;
     for (size_t i = 0; i < r->sites.n; i++) {

@@ -25,7 +25,8 @@ struct memory_replay {
     struct memory_held held;
     struct map_u64 arena_at; /* Python's arenas: address -> bytes */
     struct memory_bytes now;
-    uint64_t maps, arenas; /* bytes that are mapped now: by the program itself, by Python's allocator */
+    /* Bytes that are mapped now: by the program itself, by Python's allocator, by a malloc that is not libc's. */
+    uint64_t maps, arenas, pools;
     struct memory_process sum;
     uint64_t events, peak_event; /* counted from 1 */
     size_t moment;

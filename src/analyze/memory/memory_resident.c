@@ -11,7 +11,8 @@ struct memory_resident memory_resident(const struct memory_process *p)
     /* Objects in Python's arenas are in the record, and so are the arenas: they are counted once, as arenas. */
     double recorded = fmax(0, h->program.sum - (double)h->arenas);
     r.part[MEMORY_PART_MALLOC] = r.malloc_told ? (double)h->used : recorded;
-    r.part[MEMORY_PART_FREE] = r.malloc_told ? fmax(0, (double)h->held - (double)h->used) : NAN;
+    double held = r.malloc_told ? (double)h->held : (double)h->pools;
+    r.part[MEMORY_PART_FREE] = held > 0 ? fmax(0, held - r.part[MEMORY_PART_MALLOC]) : NAN;
     r.part[MEMORY_PART_ARENAS] = (double)h->arenas;
     r.part[MEMORY_PART_MAPS] = (double)h->maps;
     r.part[MEMORY_PART_FILES] = (double)h->file;

@@ -70,7 +70,8 @@ struct memory_heap {
     bool known;
     uint64_t at_ns, resident, file, held, used, mapped, top;
     struct memory_bytes program; /* estimated: held by the program through malloc and Python's allocator */
-    uint64_t maps, arenas;       /* mapped by the program itself; arenas of Python's allocator */
+    /* Mapped by the program itself; arenas of Python's allocator; mapped by a malloc that is not libc's. */
+    uint64_t maps, arenas, pools;
 };
 
 struct memory_process {
