@@ -130,7 +130,7 @@ static bool resolve(bool attached)
     FIND(malloc);
 #undef FIND
     void *libc = dlsym(attached ? RTLD_DEFAULT : RTLD_NEXT, "__libc_malloc"),
-         *used = dlsym(RTLD_DEFAULT, "malloc"), *mine = &malloc;
+         *used = dlsym(RTLD_DEFAULT, "malloc"), *mine = &hook_malloc; /* &malloc would be the program's */
     settings.other_malloc = real.malloc && !are_of_one_library((void *)real.malloc, (void *)&getenv);
     if (attached)
         settings.libc_malloc = libc && !settings.other_malloc;

@@ -406,6 +406,26 @@ def test_a_malloc_that_is_not_that_of_libc(tare, tmp_path, library, way):
     assert 400 * 300000 <= p["peak"]["bytes"] < 401 * 300000 and 200 * 300000 <= p["at_end"]["bytes"] < 201 * 300000
 
 
+OWN = """
+#include <stddef.h>
+#include <string.h>
+static char pool[8 << 20], *at = pool;
+void *malloc(size_t n) { char *p = at; at += (n + 15) & ~15ul; return p; }
+void free(void *p) { (void)p; }
+void *calloc(size_t n, size_t size) { return malloc(n * size); }
+void *realloc(void *p, size_t n) { void *q = malloc(n); return p ? memcpy(q, p, n) : q; }
+int main(void) { for (int i = 1; i < 99; i++) memset(malloc(i), 1, i); return 3; }
+"""
+
+
+def test_a_malloc_of_the_program_itself_is_said(tare, tmp_path):
+    """It was taken for ours: nothing was in the record, and nothing said why."""
+    (tmp_path / "own.c").write_text(OWN)
+    subprocess.run(["gcc", "-O1", "-w", "own.c", "-o", "own"], cwd=tmp_path, check=True)
+    tare("run", "-q", "--memory=all", "--trace", "m.tare", "--no-save", "--", tmp_path / "own", status=3)
+    assert "has its own malloc: what it hands out is not recorded" in tare("report", "--memory", "m.tare").stdout
+
+
 BREAK = """
 #define _GNU_SOURCE
 #include <string.h>
