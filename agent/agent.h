@@ -23,13 +23,12 @@
 #include "core/rng.h"
 #include "trace/format.h"
 #include "trace/live.h"
+#include "agent/frames.h"
 #include "trace/memory.h"
 
 enum {
     SLOTS = 16,
     SLOT_BYTES = 64 << 10,
-    FRAMES_MOST = 128,     /* of a stack, native and Python together */
-    SCOPES_MOST = 32,      /* around them */
     SET_BUCKETS = 1 << 16, /* of what is sampled and not yet freed */
     SET_WAYS = 4,
     FILTER_PLACES = 1 << 16,
@@ -40,30 +39,6 @@ enum {
 };
 
 /* ---- what is known ---- */
-
-struct frame {
-    uint64_t kind, where, at;
-    uint64_t key; /* of Python code: tells it from another at the same address */
-};
-
-/* Where the interpreter has a frame, and what tells whether it is still the same. */
-struct python_at {
-    const void *frame, *code;
-    uint64_t key;   /* tells code from another at the same address */
-    uint64_t place; /* of the instruction, as the interpreter keeps it */
-};
-
-/* The stack that was numbered before: the next one is the same but for its innermost frames. Outermost first: scopes,
- * frames of Python, native ones. */
-struct last_stack {
-    uint32_t n, n_scopes, n_python, cut, number; /* number 0: not known */
-    bool whole;                                  /* all frames of Python are there */
-    const void *scope;                           /* the innermost, and the thread's registration it is of */
-    uint64_t scope_of;
-    struct python_at python[FRAMES_MOST], walked[FRAMES_MOST]; /* walked: the way in, innermost first */
-    struct frame frames[FRAMES_MOST + SCOPES_MOST];
-    uint64_t keys[FRAMES_MOST + SCOPES_MOST]; /* of a frame and all around it */
-};
 
 struct slot {
     uint32_t lock; /* 1: somebody writes */
@@ -154,44 +129,6 @@ struct self {
 };
 extern __thread struct self self __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-static inline unsigned set_place(uint64_t address)
-{
-    return (unsigned)((address >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 48);
-}
-
-/* Neighbours in memory are neighbours in the filter: every free looks there, and must not drive the program's own data
- * out of the processor's cache. */
-static inline unsigned filter_place(uint64_t address)
-{
-    return (unsigned)(address >> 9 ^ address >> 25) % FILTER_PLACES;
-}
-
-static inline bool filter_may_know(const void *p)
-{
-    const uint8_t *f = &set_filter[filter_place((uint64_t)(uintptr_t)p)];
-    return __builtin_expect(__atomic_load_n(f, __ATOMIC_RELAXED), 0);
-}
-
-/* Sixteenths of the time-stamp counter, some 6 ns, are fine enough to keep the order in which threads had one address,
- * and a byte shorter in each record. Other counters are slower. */
-#if defined(__x86_64__)
-enum { TICK_SHIFT = 4 };
-#else
-enum { TICK_SHIFT = 0 };
-#endif
-#define TICKS(of_tsc) ((UINT64_C(1) << (of_tsc)) >> TICK_SHIFT)
-
-static inline uint64_t agent_ticks(void)
-{
-    return settings.clock.tsc ? clock_tsc() >> TICK_SHIFT : clock_raw_ns();
-}
-
-static inline void agent_pair(struct clock_pair *out)
-{
-    clock_pair_take(out, &settings.clock);
-    if (settings.clock.tsc) out->ticks >>= TICK_SHIFT;
-}
-
 /* ---- start.c ---- */
 bool agent_ready(void); /* this process records; a forked child joins here */
 bool agent_join(void);
@@ -216,14 +153,6 @@ bool sample_forget(uint64_t address); /* true: it was kept */
 double sample_gap(struct rng *r, double mean);
 
 /* ---- stacks.c ---- */
-struct stack {
-    uint32_t n;
-    uint32_t cut;                 /* enum memory_cut; 0: whole */
-    const void *innermost;        /* of Python; NULL: none */
-    uint64_t native[FRAMES_MOST]; /* innermost first */
-};
-/* fp: the frame of the hook, [0] the caller's rbp, [1] where it returns to. object: of Python's allocator, with the GIL. */
-void stack_walk(struct stack *out, void *const *fp, bool object);
 uint64_t stack_number(struct slot *s, struct stack *stack); /* with Python's and scopes; tells what is new */
 uint32_t known_number(uint64_t key,
                       bool *fresh); /* 0: no room, or on its way; fresh: known_tell() must follow */

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/hot.h"
 #include "trace/recorder.h"
 
 enum { PATCHES_MOST = 1 << 15, LOOKS = 64, END_TRIES = 10000 };

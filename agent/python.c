@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/agent.h"
+#include "agent/hot.h"
 
 enum {
     NAME_MOST = 500,
@@ -141,8 +141,8 @@ BY_VERSION uint64_t instruction_of(const struct layout *l, uint64_t place, const
     return place > from && place - from < 1 << 24 ? place - from : 0;
 }
 
-/* Of this thread. Whose state the interpreter's own word for it is: of another thread while that one has the GIL, before
- * 3.12; so it is asked only where the GIL is held, as an extension may get wrong: then it says another thread. */
+/* Of this thread. Before 3.12 the interpreter's own word for it is of another thread while that one has the GIL: so it
+ * is asked only where the GIL is held. An extension may get that wrong: then it says another thread. */
 static const void *this_thread(bool object)
 {
     if (object && py.thread_id_at) {

@@ -2,7 +2,7 @@
  * sample.c - which allocations are noted: a Poisson process over bytes, so that one of s bytes is noted with
  * probability 1 - exp(-s / every), whatever came before. And those that are noted and not yet freed: a table of
  * fixed size without locks, behind a filter of one byte for each 512 bytes of memory that a free looks at first. */
-#include "agent/agent.h"
+#include "agent/hot.h"
 
 /* -ln(u) without libm: ln(m) = 2 atanh((m - 1) / (m + 1)) for m near 1; good to nine digits. */
 static double minus_log(double u)

@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
-#include "agent/agent.h"
+#include "agent/hot.h"
 #include "trace/open_scopes.h"
 
 enum { NAME_MOST = 500 };

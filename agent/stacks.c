@@ -2,7 +2,7 @@
  * stacks.c - who called: frames of Python where there are any, and native frames below them, as far as they are
  * not the interpreter's own. A stack is told frame by frame, callers first, each frame once; after that it goes by
  * its number. The table of what was told is of fixed size and has no locks. */
-#include "agent/agent.h"
+#include "agent/hot.h"
 
 static uint64_t mix(uint64_t h, uint64_t v)
 {

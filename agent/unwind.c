@@ -6,7 +6,7 @@
  * unloaded. */
 #include <string.h>
 
-#include "agent/agent.h"
+#include "agent/hot.h"
 
 #if defined(__x86_64__)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * memory_block.h - ALLOC and FREE, as nearly all records are: the bytes that the table of memory_pack.c would give, with
- * one look at the room. Here, as an allocation of another program waits for it. */
+ * memory_block.h - ALLOC and FREE, as nearly all records are: the bytes that the table of memory_pack.c would give,
+ * with one look at the room. Here, as an allocation of another program waits for it. */
 #ifndef TRACE_MEMORY_BLOCK_H
 #define TRACE_MEMORY_BLOCK_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * open_scopes.c - see open_scopes.h. Nothing is paid for it by scopes: what they keep anyway is read, by the thread whose
- * they are. The mapping stays valid after a session, so late readers get old names and no fault. */
+ * open_scopes.c - see open_scopes.h. Nothing is paid for it by scopes: what they keep anyway is read, by the thread
+ * whose they are. The mapping stays valid after a session, so late readers get old names and no fault. */
 #include "trace/open_scopes.h"
 
 #include <dlfcn.h>

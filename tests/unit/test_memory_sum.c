@@ -124,8 +124,8 @@ static void mappings_are_ranges(void **state)
     memory_profile_release(&all);
 }
 
-/* What a malloc that is not libc's maps is told once more as it hands it out: it does not count as held, and parts of it may
- * go. It says what that malloc keeps. */
+/* What a malloc that is not libc's maps is told once more as it hands it out: it does not count as held, and parts of
+ * it may go. It says what that malloc keeps. */
 static void what_malloc_maps_is_not_held_twice(void **state)
 {
     struct memory_making *m = *state;
