@@ -54,7 +54,8 @@ static int read_pipeline(PyObject *from, struct loader_pipeline *p)
         double *to;
     } numbers[] = {{"locked", &p->locked},       {"cores", &p->cores},   {"read_bytes", &p->read_bytes},
                    {"disk_rate", &p->disk_rate}, {"spread", &p->spread}, {"batch_bytes", &p->batch_bytes},
-                   {"memory", &p->memory},       {"others", &p->others}, {"delayed", &p->delayed}};
+                   {"memory", &p->memory},       {"others", &p->others}, {"share", &p->share},
+                   {"delayed", &p->delayed}};
     if (!PyDict_Check(from)) return refuse(PyExc_TypeError, "a pipeline is a dict");
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (read_number(from, numbers[i].name, numbers[i].to) < 0) return -1;

@@ -30,7 +30,7 @@ log = logging.getLogger("tare.tune")
 
 TARGET = (2.0, 4.0)  # what users hope for from a good configuration
 _SEARCH_RUNS, _SEARCH_MORE, _UNIT_S, _SHOWN_BYTES, _LARGE = 12, 6, 0.3, 256 << 20, 1 << 20
-_LEAST_PAIRS, _SAME_MOST = 8, 64  # pairs, as confirm() has it; batches that are compared
+_LEAST_PAIRS, _SAME_MOST, _BETWEEN = 8, 64, 6  # pairs, as confirm() has it; batches that are compared, and how many more in between
 _MOST_DEPTH = 64
 _SEARCH_SHARE = 0.6  # of the budget; the rest is for the proof
 _PASS_SHARE, _SAME_SHARE, _SAME_LEAST = 0.25, 0.15, 8  # the pass and the replay end there; so many batches are compared in any case
@@ -311,7 +311,7 @@ class _Task:
 
     def _tune_samples(self, costs: run.Costs, habits: same.Habits) -> Tuned:
         modes, why = self._modes(costs, habits)
-        pipe, planned = self._model(costs, modes)
+        pipe, planned = self._model(costs, modes, why)
         self.left += why
         self._add_more(costs, habits)
         self.bound = self._bound(pipe, planned)
@@ -345,11 +345,17 @@ class _Task:
         out.reasons += why
         return out
 
-    def _model(self, costs: run.Costs, modes: list[str]) -> tuple[dict, dict]:
+    def _model(self, costs: run.Costs, modes: list[str], why: list[str]) -> tuple[dict, dict]:
         """(costs of a sample, what the model says of them); bound and findings are set. The ring is one of the ways where it was asked for, or
         where DataLoader's own transport is what holds the loader back: then its costs are measured too."""
         if "processes" in modes and run.has_torch():
-            run.add_transport(costs, self.settings)
+            try:
+                run.add_transport(costs, self.settings)
+            except same.Hangs:
+                raise
+            except Exception as failed:
+                modes[:] = [mode for mode in modes if mode == "threads"]
+                why.append(f"no worker processes: a batch cannot be handed over: {_in_a_line(failed)}")
         self.batch_bytes = costs.bytes
         self.patience_s = max(_PASS_LEAST_S, self.budget / 4, 50 * sum(costs.each) / max(1, costs.batches))
         pipe = costs.pipeline(max(1, costs.samples // costs.batches), self._memory(), _most_workers() if modes else 0)
@@ -398,7 +404,7 @@ class _Task:
             return self.refused(f"the data differ: {found}", "different_data")
         out = self._confirm(plan, pipe, unit_s)
         if count < most:
-            out.reasons.append(f"the data were compared by the first {count} batches and the last ones: {most} would take more than {_SAME_SHARE:.0%} of the budget")
+            out.reasons.append(f"the data were compared by the first {count} batches, some in between and the last ones: {most} would take more than {_SAME_SHARE:.0%} of the budget")
         return out
 
     # ---- what else may be varied ----
@@ -616,7 +622,7 @@ class _Task:
         return max(2, min(_SAME_MOST, _SHOWN_BYTES // max(1, self.batch_bytes)))
 
     def _differs(self, plan: dict, most: int | None = None) -> str | None:
-        """Replays the first batches of an epoch, and the last ones, through both."""
+        """Replays the first batches of an epoch, some in between and the last ones through both."""
         most = most or self._shown()
         base = {"mode": "processes", "workers": 0, "depth": 2, **{name: plan[name] for name in ("batch_size",) if name in plan}}
         self.wishes.say("the same data?")
@@ -637,7 +643,7 @@ class _Task:
         return None
 
     def _tail(self, most: int) -> dict | None:
-        """The same loader over the last batches only; None: they are among the first, or cannot be known."""
+        """The same loader over some batches in between and the last ones; None: they are among the first, or cannot be known."""
         if not run.has_torch() or _length(self.settings["dataset"]) is None:
             return None
         loader = run.make(self.settings, {"mode": "processes", "workers": 0})
@@ -645,7 +651,8 @@ class _Task:
         if len(batches) <= most or not isinstance(batches[-1], list):
             return None
         kept = {k: v for k, v in self.settings.items() if k not in ("batch_size", "sampler", "drop_last", "shuffle", "batch_sampler")}
-        return dict(kept, batch_sampler=batches[-2:])
+        between = sorted({most + at for at in _spread(max(1, len(batches) - 2 - most), _BETWEEN)} - {len(batches) - 2, len(batches) - 1})
+        return dict(kept, batch_sampler=[batches[at] for at in between] + batches[-2:])
 
     def _confirm(self, plan: dict, pipe: dict | None, unit_s: float = _UNIT_S) -> Tuned:
         base, candidate = self._stream(self.now), self._stream(plan)

@@ -263,11 +263,13 @@ class Costs:
 
     def pipeline(self, batch_size: int, memory: float | None, most_workers: int) -> dict[str, Any]:
         n, each = max(1, self.samples), sorted(self.each)
+        ran = sum(max(0.0, cpu) for name, (_, cpu) in self.stages.items() if name in ("fetch", "decode", "transform", "collate"))
         spread = each[min(len(each) - 1, int(0.99 * len(each)))] - statistics.median(each) if each else None
         return {
             "stages": {name: (max(0.0, wall / n, cpu / n), max(0.0, cpu / n)) for name, (wall, cpu) in self.stages.items()},
             "cores": cores(), "spread": spread, "batch_bytes": self.bytes, "memory": memory, "batch": batch_size, "most_workers": most_workers,
             "others": statistics.mean(self.ready) * cores() / (os.cpu_count() or 1) if self.ready else None,
+            "share": ran / (ran + self.queued) if ran > 0 else None,
             "delayed": self.queued / n,
         }  # fmt: skip
 

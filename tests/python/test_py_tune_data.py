@@ -380,7 +380,13 @@ def test_what_differs_only_at_the_end_is_found():
             row = super().__getitem__(i)
             return row if i < self.n - 1 or get_worker_info() is None else dict(row, id=-1)
 
+    class SecondHalf(Rows):
+        def __getitem__(self, i):
+            row = super().__getitem__(i)
+            return row if i < self.n // 2 or get_worker_info() is None else dict(row, id=-1 if i < self.n - 100 else row["id"])
+
     assert "batch" in differs(LastRow(2000))
+    assert "batch" in differs(SecondHalf(2000))
     assert differs(Rows(2000)) is None
     assert differs(Rows(2001), drop_last=True) is None
 
@@ -701,6 +707,18 @@ print("good")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)))
     assert done.stdout == "good\n", done.stderr
+
+
+@needs_torch
+def test_batches_that_cannot_be_handed_over_stay_in_this_process():
+    class Learned(Rows):
+        def __getitem__(self, i):
+            time.sleep(0.002)
+            return torch.full((4,), float(i)).requires_grad_()  # a stack of them is no leaf: neither copied nor sent
+
+    loader = tare.DataLoadingOptimizer(quick()).optimize_dataloader(Learned(200), 8, False)
+    assert any("cannot be handed over" in why for why in loader.tuned.reasons)
+    assert loader.plan["mode"] == "threads" or not loader.plan["workers"]
 
 
 @needs_torch

@@ -20,6 +20,7 @@ static struct loader_pipeline empty(double cores)
     struct loader_pipeline p = {.locked = NAN,
                                 .cores = cores,
                                 .others = NAN,
+                                .share = NAN,
                                 .delayed = NAN,
                                 .read_bytes = NAN,
                                 .disk_rate = NAN,
@@ -95,6 +96,33 @@ static void test_others_take_their_share_of_a_prediction(void **state)
     p.others = INFINITY;
     tare_error err = TARE_ERROR_INIT;
     struct loader_rate r;
+    assert_int_equal(loader_predict(&p, alone, &r, &err), TARE_INVALID);
+}
+
+/* Forty threads that are ready, but one of ours got a quarter of a processor: they count as three on each, and two
+ * workers get no more than 2 / 7 together. A share that is as small as forty threads make it changes nothing. */
+static void test_a_share_that_was_had_counts_more_than_the_number_of_others(void **state)
+{
+    (void)state;
+    struct loader_pipeline p = empty(2);
+    p.stage[LOADER_DECODE] = (struct loader_cost){0.001, 0.001};
+    double bound = planned(&p, alone).bound;
+    p.others = 40;
+    p.share = 0.25;
+    assert_float_equal(rate(&p, LOADER_PROCESSES, 0).rate, 250, 1e-9);
+    assert_float_equal(rate(&p, LOADER_PROCESSES, 2).rate, 2000.0 / 7, 1e-9);
+    assert_float_equal(rate(&p, LOADER_PROCESSES, 4).rate, 2000.0 / 7, 1e-9);
+    assert_float_equal(rate(&p, LOADER_PROCESSES, 40).rate, 1000, 1e-9); /* as many as they are: half */
+    assert_float_equal(planned(&p, alone).bound, bound, 1e-12);
+    p.share = 2.0 / 41;
+    assert_float_equal(rate(&p, LOADER_PROCESSES, 4).rate, 1000 * 8.0 / 44, 1e-9);
+    p.others = 0.5; /* a processor is free */
+    assert_float_equal(rate(&p, LOADER_PROCESSES, 0).rate, 1000, 1e-9);
+    tare_error err = TARE_ERROR_INIT;
+    struct loader_rate r;
+    p.share = 0;
+    assert_int_equal(loader_predict(&p, alone, &r, &err), TARE_INVALID);
+    p.share = 1.5;
     assert_int_equal(loader_predict(&p, alone, &r, &err), TARE_INVALID);
 }
 
@@ -215,6 +243,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_others_take_their_share_of_a_prediction),
+        cmocka_unit_test(test_a_share_that_was_had_counts_more_than_the_number_of_others),
         cmocka_unit_test(test_waiting_wants_workers_until_the_step_is_the_limit),
         cmocka_unit_test(test_processors_limit_processes_and_the_lock_threads),
         cmocka_unit_test(test_what_is_in_memory_is_left_alone),

@@ -57,11 +57,22 @@ static double disk_rate(const struct loader_pipeline *p)
     return isnan(p->read_bytes) || isnan(p->disk_rate) ? INFINITY : per(p->disk_rate, p->read_bytes);
 }
 
-/* Of the processors, what as many threads get beside those of others: each an equal share. */
+/* Where the kernel shares by session or control group first, the weight of ours is all on one processor for one thread,
+ * and split for more: k threads on as many processors get k / (1 + k (1/share - 1)) of them, which is hardly more than
+ * one gets on a busy machine. */
+static double cores_of_group(const struct loader_pipeline *p, double own)
+{
+    double k = fmin(own, p->cores);
+    return isnan(p->share) ? 0 : k / (1 + k * (1 / p->share - 1));
+}
+
+/* Of the processors, what as many threads get beside those of others: each an equal share, unless one thread got more
+ * than that, so that others do not count by their threads. */
 static double cores_for(const struct loader_pipeline *p, double workers)
 {
     double own = fmax(workers, 1), all = own + known(p->others);
-    return all <= p->cores || isinf(own) ? p->cores : p->cores * own / all;
+    if (all <= p->cores || isinf(own)) return p->cores;
+    return fmax(p->cores * own / all, cores_of_group(p, own));
 }
 
 /* The rate of each limit. Without workers all stages are one after the other in one process, which is the limit of
@@ -136,6 +147,8 @@ static tare_status check(const struct loader_pipeline *p, tare_error *err)
     if (known(p->others) < 0 || isinf(p->others) || known(p->delayed) < 0 || isinf(p->delayed))
         return error_set(err, TARE_INVALID, "%g threads of others, that delay a sample by %g s, cannot be",
                          p->others, p->delayed);
+    if (p->share <= 0 || p->share > 1)
+        return error_set(err, TARE_INVALID, "%g of a processor for one thread cannot be", p->share);
     if (!(p->cores > 0) || !p->batch)
         return error_set(err, TARE_INVALID, "%g cores and batches of %zu: both are above 0", p->cores,
                          p->batch);
@@ -183,7 +196,7 @@ tare_status loader_plan(const struct loader_pipeline *p, struct loader_choice no
     struct loader_pipeline by_itself = *p;
     tare_status s = check(p, err);
     if (s < 0) return s;
-    by_itself.others = by_itself.delayed = NAN;
+    by_itself.others = by_itself.share = by_itself.delayed = NAN;
     p = &by_itself;
     plan.now = plan.at = plan.cap = lowest(p, now, (double)now.workers);
     for (size_t i = 0; i < 2; i++) {

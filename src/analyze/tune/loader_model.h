@@ -37,6 +37,7 @@ struct loader_pipeline {
     double locked;      /* seconds for one sample that hold the interpreter's lock; NAN: all processor time */
     double cores;       /* that this loader may use: of affinity and cgroup */
     double others;      /* threads of others that want them all the time; NAN: none */
+    double share;       /* of a processor that one busy thread got beside them; NAN: not known */
     double delayed;     /* seconds that a sample is ready and waits for a processor, beside them; NAN: none */
     double read_bytes;  /* from the disk, for one sample; NAN: not known */
     double disk_rate;   /* bytes a second; NAN: not known */
