@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tare weighs machine-learning workloads and subtracts its own weight.
+"""tare benchmarks and profiles machine-learning workloads, and subtracts its own cost.
 
 Names are found on first use (PEP 562), so that `import tare` costs the C extension alone; nothing here imports torch, numpy or
 onnxruntime before a name that needs them is used.

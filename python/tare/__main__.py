@@ -15,7 +15,7 @@ COMMANDS = {
     "embedding": ("_text_command:embedding", "profile a model that embeds texts: batch sizes, memory, lengths"),
     "nli": ("_text_command:nli", "profile a model that judges pairs of texts, by batch size"),
     "nli-batch": ("_text_command:nli_batch", "find the batch size for such a model; accuracy is checked"),
-    "bench": ("_command:bench", "weigh a function: python -m tare bench embed.py:encode --inputs texts.txt --batch 8,16"),
+    "bench": ("_command:bench", "measure a function: python -m tare bench embed.py:encode --inputs texts.txt --batch 8,16"),
 }
 
 # What `tare bench py:..`, `tare tune py:..` and a server's /finetuning paths start.

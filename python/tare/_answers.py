@@ -88,7 +88,7 @@ def by_ending(path: str, writers: dict[str, Callable]) -> Callable:
     """What writes a file of that name; ValueError that names the endings."""
     ending = os.path.splitext(path)[1]
     if ending not in writers:
-        raise ValueError(f"{path}: what to write is told by the ending: {', '.join(writers)}")
+        raise ValueError(f"{path}: its ending must say what to write: {', '.join(writers)}")
     return writers[ending]
 
 

@@ -18,7 +18,7 @@ EXIT = "Exit status: 0 good, 1 {what}, a case failed, or a regression; 2 bad inp
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baseline", nargs="+", action="extend", default=[], metavar="RUN", help="earlier results to compare with")
-    limit = "fail only if this metric is surely worse by more than this, as in latency.p95>5%%"
+    limit = "fail only if this metric is worse by more than this, with confidence, as in latency.p95>5%%"
     parser.add_argument("--fail-on", action="append", default=[], metavar="LIMIT", help=limit)
     parser.add_argument("--strict", action="store_true", help="exit 3 when a limit or the comparison is undecided")
     parser.add_argument("--history", metavar="FILE", help="the history (default: as `tare bench`)")

@@ -12,6 +12,7 @@ from typing import Any
 
 from tare import _gate, _tare
 from tare._answers import recommendation_lines, target_words
+from tare._asking import Parser, program
 from tare._command import count, counts, keep_run
 from tare._model import ModelProfiler
 from tare._model_subject import PRECISIONS, DeviceError, ModelError
@@ -28,8 +29,8 @@ _INPUT = re.compile(r"(?:(?P<type>[a-z]+\d+):)?(?P<shape>\d+(?:x\d+)*)")
 
 
 def parser() -> argparse.ArgumentParser:
-    out = argparse.ArgumentParser(
-        prog="python -m tare profile",
+    out = Parser(
+        prog=program("profile"),
         description="Profile a model: an .onnx file, a saved PyTorch module, TorchScript, or a folder with one of them.",
         epilog=_gate.EXIT.format(what="a threshold missed"),
     )

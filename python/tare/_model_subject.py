@@ -109,6 +109,8 @@ def _is_module(model):
 
 
 def _load_torch(path, device, trust):
+    if path.endswith(".py"):
+        raise ModelError(f"{path}: a Python program, not a saved model: name an .onnx file or what torch.save wrote")
     torch = torch_module()
     start = time.perf_counter_ns()
     try:

@@ -11,6 +11,7 @@ import types
 from typing import Any, Callable, NamedTuple, Tuple
 
 from tare import _answers, _tare
+from tare._asking import Parser, program
 
 
 class Command(NamedTuple):
@@ -25,8 +26,8 @@ class Command(NamedTuple):
 
 def _parser(word, description, usage, examples):
     """A parser with what both have: the output, and the program."""
-    made = argparse.ArgumentParser(
-        prog=f"python -m tare {word}",
+    made = Parser(
+        prog=program(word),
         description=description,
         epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -84,7 +85,10 @@ def _prepare_module(name):
 
 def _prepare_script(path):
     with io.open_code(os.path.abspath(path)) as script:
-        code = compile(script.read(), path, "exec", dont_inherit=True)
+        text = script.read()
+    if b"\0" in text:
+        raise ValueError("is no Python program")
+    code = compile(text, path, "exec", dont_inherit=True)
     sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
     return code, _main_module(path)
 

@@ -86,7 +86,7 @@ def why(chosen: dict[str, Case], unit: str) -> str:
     if case.name == best.name:
         return f"{text}, the most of all that were measured"
     if not surely_reaches(case, best, REACH):
-        return f"{text}, not told apart from {in_sentence(best.throughput)} at {best.name} by their intervals, and cheaper"
+        return f"{text}, statistically tied with {in_sentence(best.throughput)} at {best.name}, and smaller"
     text += f", {case.throughput / best.throughput:.0%} of the most ({in_sentence(best.throughput)} at {best.name})"
     if case.p50_ms and best.p50_ms:
         text += f", and a batch takes {in_sentence(case.p50_ms / 1e3, 's')} instead of {in_sentence(best.p50_ms / 1e3, 's')}"

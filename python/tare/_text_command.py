@@ -9,6 +9,7 @@ import sys
 from typing import Any, Callable
 
 from tare import _gate, _inputs, _tare
+from tare._asking import Parser, Progress, program, refusal
 from tare._command import count, counts
 from tare._text_models import TextModelError
 from tare._text_profile import RESULTS, EmbeddingProfiler, NLIProfiler, TextProfile, TextProfiler
@@ -27,7 +28,7 @@ def _setting(command: str, option: str) -> str | None:
 
 
 def _parser(command: str, about: str) -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(prog=f"python -m tare {command}", description=about, epilog=_STATUS)
+    return Parser(prog=program(command), description=about, epilog=_STATUS)
 
 
 def _common(parser: argparse.ArgumentParser, command: str, kind: type[TextProfiler]) -> None:
@@ -75,18 +76,11 @@ def _read(kind: type[TextProfiler], path: str | None) -> tuple[list | None, list
 # ---- running ----
 
 
-def _progress(what: str, done: int, total: int) -> None:
-    share = min(1.0, done / total) if total else 0.0
-    print(f"\r\033[K{share:4.0%} {what}", end="", file=sys.stderr, flush=True)
-
-
 def _profiler(kind: type[TextProfiler], asked: argparse.Namespace) -> TextProfiler:
     items, labels = _read(kind, asked.inputs)
     if items and not asked.count:
         asked.count = len(items)
-    return kind(
-        asked.model, items, labels, targets=asked.target, budget=asked.budget, progress=_progress if sys.stderr.isatty() else None
-    )
+    return kind(asked.model, items, labels, targets=asked.target, budget=asked.budget, progress=Progress())
 
 
 def _judge(profile: TextProfile, asked: argparse.Namespace) -> int:
@@ -105,11 +99,10 @@ def _answer(kind: type[TextProfiler], asked: argparse.Namespace, work: Callable[
         profiler = _profiler(kind, asked)
         given = {f"num_{kind.unit}": asked.count, "batch_sizes": getattr(asked, "batch_sizes", None)}
         profile = work(profiler, {name: value for name, value in given.items() if value is not None})
-        if profiler.progress:
-            print("\r\033[K", end="", file=sys.stderr)
+        profiler.progress.close()
         path = profile.save(asked.output_dir, asked.output, _gate.history(asked))
     except (TextModelError, ValueError, TypeError, OSError) as why:
-        print(f"tare: {why}", file=sys.stderr)
+        print(f"tare: {refusal(why)}", file=sys.stderr)
         return 3 if isinstance(why, OSError) and not isinstance(why, FileNotFoundError) else 2
     except Exception as why:  # the model's own: anything may come
         print(f"tare: the model failed: {type(why).__name__}: {why}", file=sys.stderr)

@@ -51,15 +51,16 @@ static uint64_t forecast_ns(const struct bench *b)
     return left < 1e18 ? (uint64_t)left : (uint64_t)1e18;
 }
 
-/* "measuring batch=8: 120 ms +/- 6.0 %": the estimate so far, once there is one. */
+/* "measuring batch=8: 120 ms +/- 6.0 %": the estimate so far; before the first look at the runs that of warming up. */
 static void put_what(struct buf *out, const struct bench *b, const struct case_work *w, const char *stage)
 {
     buf_printf(out, "%s ", stage);
     if (!w->max_runs && b->n_cases > 1) buf_printf(out, "%zu/%zu ", (size_t)(w - b->cases) + 1, b->n_cases);
     buf_add_str(out, w->what->name);
-    if (!w->max_runs || !(w->median_ns > 0)) return;
+    double median = w->median_ns > 0 ? w->median_ns : (double)typical_ns(w);
+    if (!w->max_runs || !(median > 0)) return;
     buf_add_str(out, ": ");
-    fmt_duration(out, w->median_ns);
+    fmt_duration(out, median);
     if (!isfinite(w->half_width)) return;
     buf_add_str(out, " +/- ");
     fmt_share(out, w->half_width);

@@ -141,8 +141,8 @@ static tare_status put_percentiles(struct work *w, tare_error *err)
         const struct percentile *p = &percentiles[k];
         uint64_t needed = summary_samples_needed(p->q);
         if (n < needed)
-            run_unknown(w->s->run, &w->s->c->unknown, path_of(w, p->key),
-                        "%zu samples are too few: %llu are needed", n, (unsigned long long)needed);
+            run_unknown(w->s->run, &w->s->c->unknown, path_of(w, p->key), "needs %llu samples, here %zu",
+                        (unsigned long long)needed, n);
         else
             put_percentile(w, p,
                            stats_quantile_interval_sorted(w->sorted, n, w->n_eff, p->q, BENCH_CONFIDENCE));

@@ -302,14 +302,24 @@ static const char *nearest_option(const struct opt_request *req, const char *nam
     return suggest_best(&near);
 }
 
+static const char *nearest_command(const char *name)
+{
+    struct suggest near;
+    suggest_init(&near, name, strlen(name));
+    for (const struct opt_choice *c = command_words(); c->name; c++) suggest_offer(&near, c->name);
+    return suggest_best(&near);
+}
+
 /* Names in tare.yaml that no command or option has: better said than silently without effect. */
 static tare_status check_settings(struct cli *cli, const struct opt_request *req)
 {
     for (size_t i = 0; i < cli->settings.items.n; i++) {
         const struct setting *s = &cli->settings.items.items[i];
+        const char *near = s->section[0] && !command_find(s->section) ? nearest_command(s->section) : NULL;
         if (s->section[0] && !command_find(s->section))
-            return error_set(&cli->error, TARE_INVALID, "%s:%u: tare has no command '%s'", cli->settings.path,
-                             s->line, s->section);
+            return error_set(&cli->error, TARE_INVALID, "%s:%u: tare has no command '%s'%s%s%s",
+                             cli->settings.path, s->line, s->section, near ? "; did you mean " : "",
+                             near ? near : "", near ? "?" : "");
         if (strcmp(s->section, req->command) != 0 || opt_find(req, s->name, strlen(s->name))) continue;
         const char *best = nearest_option(req, s->name);
         return error_set(&cli->error, TARE_INVALID, "%s:%u: tare %s has no option '%s'%s%s%s",
@@ -511,10 +521,7 @@ static void list_commands(struct buf *out)
 
 static int unknown_command(struct cli *cli, const char *name)
 {
-    struct suggest near;
-    suggest_init(&near, name, strlen(name));
-    for (const struct opt_choice *c = command_words(); c->name; c++) suggest_offer(&near, c->name);
-    const char *best = suggest_best(&near);
+    const char *best = nearest_command(name);
     if (!best) return cli_usage_error(cli, "unknown command '%.80s'", name);
     return cli_usage_error(cli, "unknown command '%.80s'; did you mean %s?", name, best);
 }

@@ -31,6 +31,7 @@ static const char program[] =
     "    sys.stderr.write(f'tare {sys.argv[1]}: {sys.executable} has no package tare. In the folder of tare: '\n"
     "                     f'{sys.executable} -m pip install .  (TARE_PYTHON chooses another Python)\\n')\n"
     "    sys.exit(3)\n"
+    "import tare; tare.PROGRAM = 'tare'\n"
     "runpy.run_module('tare', run_name='__main__', alter_sys=True)\n";
 
 int cmd_python(struct cli *cli, int argc, char **argv)

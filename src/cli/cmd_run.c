@@ -122,7 +122,7 @@ static int read_args(struct run_command *a, int argc, char **argv)
                  "when it is over, the program is ended",
                  .not_with = "wait-all"),
         OPT_GROUP("Alerts"),
-        OPT_LIST('a', "alert", &a->alerts, "<rule>", "tell when it holds: 'cpu>80% for 10s'"),
+        OPT_LIST('a', "alert", &a->alerts, "<rule>", "alert while this is true: 'cpu>80% for 10s'"),
         OPT_FLAG(0, "fail", &a->fail, "exit 1 if one of --alert was told and the program itself ended with 0",
                  .needs = "alert"),
         OPT_FLAG(0, "strict", &a->strict, "exit 3 when one of --alert is undecided: what it asks for was never known",

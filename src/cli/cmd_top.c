@@ -147,7 +147,7 @@ int cmd_top(struct cli *cli, int argc, char **argv)
         OPT_UINT_IN('n', "iterations", &a.iterations, 0, UINT64_MAX, "leave after so many moments",
                  .flags = OPT_NO_DEFAULT),
         OPT_GROUP("one moment"),
-        OPT_FLAG(0, "once", &a.once, "two looks one interval apart, then one answer", .not_with = "iterations"),
+        OPT_FLAG(0, "once", &a.once, "sample for one interval, print, exit", .not_with = "iterations"),
         OPT_FLAG(0, "json", &a.json, OPT_JSON_HELP, .needs = "once"),
         OPT_FLAG(0, "prom", &a.prom, "print the answer as Prometheus text", .needs = "once", .not_with = "json"),
         OPT_GROUP("other hosts"),

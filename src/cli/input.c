@@ -68,13 +68,23 @@ static tare_status explain_json(const char *path, const char *head, tare_error *
     return TARE_INVALID;
 }
 
-bool input_is_run(const char *path)
+static bool has_schema(const char *path, const char *stem)
 {
     char head[SNIFFED + 1], schema[40] = "";
     sniff(path, head);
     const char *at = head + strspn(head, " \t\r\n");
     return *at == '{' && json_word(at, "\"schema\"", schema, sizeof schema) &&
-           strncmp(schema, "tare.run/", 9) == 0;
+           strncmp(schema, stem, strlen(stem)) == 0;
+}
+
+bool input_is_run(const char *path)
+{
+    return has_schema(path, "tare.run/");
+}
+
+bool input_is_comparison(const char *path)
+{
+    return has_schema(path, "tare.comparison/");
 }
 
 /* The results of the Python profilers for texts name their run document, which lies beside them. */

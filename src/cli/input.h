@@ -14,6 +14,7 @@ int input_trace(struct cli *cli, const char *path, struct trace **out);
 
 /* Is this a run document (tare.run/..), as far as its beginning tells? */
 bool input_is_run(const char *path);
+bool input_is_comparison(const char *path); /* made by tare compare */
 
 /* Or the result of a Python profiler that names its run document, or the name of a run that is kept? */
 bool input_holds_run(const char *path);

@@ -262,13 +262,16 @@ static tare_status check_together(const struct opt_request *req, tare_error *err
     return s;
 }
 
-/* "models and commands" */
+/* "models, commands and services" */
 static void name_kinds(char *out, size_t size, const struct opt_kind *kinds, unsigned which)
 {
     size_t used = 0;
-    for (*out = 0; kinds->bit && used < size; kinds++)
-        if (kinds->bit & which)
-            used += (size_t)snprintf(out + used, size - used, "%s%s", used ? " and " : "", kinds->many);
+    for (*out = 0; kinds->bit && used < size; kinds++) {
+        if (!(kinds->bit & which)) continue;
+        which &= ~kinds->bit;
+        const char *before = !used ? "" : which ? ", " : " and ";
+        used += (size_t)snprintf(out + used, size - used, "%s%s", before, kinds->many);
+    }
 }
 
 tare_status opt_check_kind(const struct opt_request *req, unsigned kind, tare_error *err)

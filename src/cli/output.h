@@ -66,7 +66,8 @@ struct history_args {
     OPT_FLAG(0, "push", &(a)->push, "send the run to a server, too; kept and sent later where it is away", \
              .not_with = "no-save"), \
     OPT_FLAG(0, "push-must", &(a)->push_must, "the same, and fail where it could not be sent", .not_with = "no-save"), \
-    OPT_STRING(0, "server", &(a)->server, "<url>", "where --push sends to (its token: TARE_TOKEN)")
+    OPT_STRING(0, "server", &(a)->server, "<url>", "where --push sends to (its token: TARE_TOKEN)", \
+               .needs = "push push-must")
 /* What it is called there: every command that measures something. */
 #define OPT_NAME(to) \
     OPT_CALLBACK(0, "name", output_parse_name, to, "<text>", \

@@ -207,7 +207,7 @@ static tare_status fill_entry(struct reading *r, struct suite_entry *e, const ya
         tare_status s = add_entry_key(r, e, key, value);
         if (s != TARE_OK) return s;
     }
-    if (!subject) return bad(r, n, "says nothing to weigh: model, synth or command is missing");
+    if (!subject) return bad(r, n, "names nothing to measure: model, synth or command is missing");
     e->n_options = e->n;
     return add_subject(r, e, subject_key, subject);
 }
@@ -309,8 +309,11 @@ tare_status settings_read(struct settings *out, const char *path, const void *by
         s = read_root(&r);
         yaml_document_delete(&r.doc);
     } else {
+        size_t at = parser.problem_mark.index;
+        const char *why = parser.problem ? parser.problem : "not YAML";
+        if (at < n && ((const char *)bytes)[at] == '\t') why = "a tab where YAML wants blanks";
         s = error_set(err, parser.error == YAML_MEMORY_ERROR ? TARE_NOMEM : TARE_INVALID, "%s:%zu: %s", path,
-                      parser.problem_mark.line + 1, parser.problem ? parser.problem : "not YAML");
+                      parser.problem_mark.line + 1, why);
     }
     yaml_parser_delete(&parser);
     if (s == TARE_OK && fresh.arena.failed) s = no_memory(&r);

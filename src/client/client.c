@@ -78,7 +78,8 @@ static tare_status read_url(struct client *c, const char *url, tare_error *err)
                          "a URL of a server has no user and no password: a token says who asks");
     if (n < sizeof c->host) snprintf(c->host, sizeof c->host, "%.*s", (int)n, authority);
     if (n >= sizeof c->host || !http_host_ok(c->host))
-        return error_set(err, TARE_INVALID, "'%.80s' names no good host", url);
+        return error_set(err, TARE_INVALID,
+                         "'%.80s' has no good host and port: http://HOST:PORT, ports up to 65535", url);
     while (path && authority[n + path - 1] == '/') path--;
     if (path < sizeof c->prefix) snprintf(c->prefix, sizeof c->prefix, "%.*s", (int)path, authority + n);
     if (path >= sizeof c->prefix || !is_path(c->prefix))

@@ -383,8 +383,11 @@ static tare_status walk_file(struct importing *i)
     const struct kineto_counts *c = i->counts;
     uint64_t taken = c->kernels + c->copies + c->fills + c->calls + c->operators + c->annotations + c->frames;
     if (!events)
-        return error_set(i->err, TARE_FORMAT, "%s: has no \"traceEvents\": not a file of torch.profiler",
-                         i->name);
+        return error_set(
+            i->err, TARE_FORMAT,
+            "%s: has no \"traceEvents\": not a file of torch.profiler (a run document: tare history "
+            "import)",
+            i->name);
     if (!taken)
         return error_set(
             i->err, TARE_FORMAT,

@@ -86,7 +86,8 @@ tare_status load_address_read(struct load_address *a, const char *url, tare_erro
                          "--header 'Authorization: env:NAME' takes them from the environment");
     if (n <= HTTP_HOST_MAX) snprintf(a->authority, sizeof a->authority, "%.*s", (int)n, authority);
     if (n == 0 || n > HTTP_HOST_MAX || !http_host_ok(a->authority))
-        return error_set(err, TARE_INVALID, "'%.200s' names no good host", url);
+        return error_set(err, TARE_INVALID,
+                         "'%.200s' has no good host and port: http://HOST:PORT/PATH, ports up to 65535", url);
     split_authority(a);
     return read_target(a, authority + n, url, err);
 }

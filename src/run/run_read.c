@@ -14,6 +14,7 @@
 #include <jansson.h>
 
 #include "core/json_tree.h"
+#include "core/looks.h"
 #include "run/fields.h"
 #include "run/run.h"
 #include "run/raw_samples.h"
@@ -407,6 +408,8 @@ static tare_status refuse_text(struct reading *in, const void *bytes, size_t len
     if (whole)
         return error_set(in->err, TARE_FORMAT, "%s: has a NUL byte", in->name); /* behind a number: unseen */
     if (errno == ENOMEM) return no_memory(in);
+    const char *other = looks_like(bytes, len, LOOKS_JSON);
+    if (other) return error_set(in->err, TARE_FORMAT, "%s: no %s: %s", in->name, in->form->what, other);
     return error_set(in->err, TARE_FORMAT, "%s: line %d, column %d: %s", in->name, e.line, e.column, e.text);
 }
 

@@ -253,6 +253,9 @@ static tare_status data_dir(const char *path, bool make, tare_error *err)
     struct stat st;
     if (make && mkdir(path, 0700) < 0 && errno != EEXIST)
         return error_errno(err, "%s: cannot make the folder of the data", path);
+    if (stat(path, &st) < 0 && errno == ENOENT)
+        return error_set(err, TARE_INVALID, "%s: there is no data of a server here; --data names its folder",
+                         path);
     if (stat(path, &st) < 0) return error_errno(err, "%s: cannot be used as the folder of the data", path);
     if (!S_ISDIR(st.st_mode)) return error_set(err, TARE_INVALID, "%s: is no folder", path);
     if (st.st_mode & 077)

@@ -338,13 +338,14 @@ tare_status store_find(struct store *s, const char *prefix, char id[ULID_SIZE], 
     bool latest = strcmp(prefix, "latest") == 0;
     struct store_filter f = {.limit = latest ? 1 : 2, .id_prefix = latest ? NULL : upper};
     if (!latest && (!*prefix || strlen(prefix) > ULID_LEN))
-        return error_set(err, TARE_INVALID, "'%.40s' is not the beginning of a run's id", prefix);
+        return error_set(err, TARE_INVALID, "'%.40s' is not the beginning of a run's id (tare history lists them)", prefix);
     for (size_t i = 0; !latest && prefix[i]; i++)
         upper[i] = (char)(prefix[i] >= 'a' && prefix[i] <= 'z' ? prefix[i] - 'a' + 'A' : prefix[i]);
     tare_status status = s->ops->list(s, &f, note_id, &found, err);
     if (status != TARE_OK) return status;
     if (found.n == 0)
-        return error_set(err, TARE_INVALID, latest ? "%s: holds no run" : "%s: has no run %s", s->where,
+        return error_set(err, TARE_INVALID, 
+                         latest ? "%s: holds no run" : "%s: has no run %s (tare history lists them)", s->where,
                          prefix);
     if (found.n > 1)
         return error_set(err, TARE_INVALID, "%s: several runs begin with %s: %s, %s, ..", s->where, prefix,
@@ -372,7 +373,9 @@ tare_status store_baseline_of(struct store *s, const struct store_pin *p, char i
     tare_status status = store_pinned(s, p, id, err);
     if (status != TARE_OK) return status;
     if (!id[0])
-        return error_set(err, TARE_INVALID, "%s: no baseline %s%s%s (tare history baseline %s ID pins one)",
+        return error_set(err, TARE_INVALID, 
+                         "%s: no baseline %s%s%s (tare history lists the runs, tare history baseline %s ID makes "
+                         "one of them the baseline)",
                          s->where, p->name, p->subject ? " of " : "", p->subject ? p->subject : "", p->name);
     return TARE_OK;
 }

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -210,11 +211,14 @@ static void see_through(const struct command *c, struct channel *l, pid_t pid, s
 
 static tare_status cannot_spawn(const char *name, int code, tare_error *err)
 {
+    struct stat st;
+    if (code == ENOENT && stat(name, &st) == 0 && S_ISDIR(st.st_mode)) code = EISDIR;
+    if (code == EISDIR) return error_set(err, TARE_INVALID, "%s: a folder, not a program", name);
     if (code == ENOENT)
         return error_set(err, TARE_INVALID, "%s: no such command (or its interpreter is missing)%s%s", name,
                          file_is_here(name) ? "; the file in this folder is ./" : "",
                          file_is_here(name) ? name : "");
-    if (code == EACCES || code == EISDIR) return error_set(err, TARE_INVALID, "%s: not executable", name);
+    if (code == EACCES) return error_set(err, TARE_INVALID, "%s: not executable", name);
     if (code == ENOEXEC) return error_set(err, TARE_INVALID, "%s: not a program", name);
     errno = code;
     return error_errno(err, "%s: cannot be started", name);

@@ -77,7 +77,7 @@ static tare_status onnx_describe(struct subject *base, struct run *run, tare_err
     run->subject.size_bytes = known_u64(s->file_bytes);
     run->subject.runtime = (struct run_runtime){true, "onnxruntime", arena_str(a, s->ort->version)};
     describe_runtime(s, run);
-    run_map_text(a, &run->config, "inputs", s->inputs_path ? s->inputs_path : "made up");
+    run_map_text(a, &run->config, "inputs", s->inputs_path ? s->inputs_path : "generated");
     if (s->reader_says[0]) run_map_text(a, &run->config, "model_unread", s->reader_says);
     struct run_value *list = NULL;
     if (s->config.n)
@@ -148,6 +148,8 @@ static tare_status ask_runtime(struct onnx_subject *s, tare_error *err)
     tare_error why = TARE_ERROR_INIT;
     spec.optimization = 0;
     tare_status st = onnx_load(s, &spec, &session, &why);
+    if (st < 0 && strstr(s->reader_says, "is not an ONNX model"))
+        return error_set(err, st, "%s", s->reader_says);
     if (st < 0) return error_set(err, st, "%s (and tare's own reader: %s)", why.text, s->reader_says);
     s->ort->call.ReleaseSession(session);
     return TARE_OK;
@@ -231,7 +233,8 @@ static tare_status check_file(struct onnx_subject *s, tare_error *err)
 {
     struct stat st;
     if (stat(s->path, &st) < 0) return error_errno(err, "%s", s->path);
-    if (S_ISDIR(st.st_mode)) return error_set(err, TARE_INVALID, "%s: a folder, not a model", s->path);
+    if (S_ISDIR(st.st_mode))
+        return error_set(err, TARE_INVALID, "%s: a folder, not a model: name the .onnx file in it", s->path);
     if (!S_ISREG(st.st_mode)) return error_set(err, TARE_INVALID, "%s: no regular file", s->path);
     if (st.st_size == 0) return error_set(err, TARE_FORMAT, "%s: the file is empty", s->path);
     s->file_bytes = (uint64_t)st.st_size;

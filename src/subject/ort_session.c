@@ -225,6 +225,8 @@ static tare_status set_options(const struct ort *o, struct ort_session_options *
                                const struct ort_session_spec *spec, tare_error *err)
 {
     int level = spec->optimization < 0 ? 99 : spec->optimization;
+    if (level > 2 && level != 99)
+        return error_set(err, TARE_INVALID, "optimisation level %d: there are 0, 1, 2 and 99 (all)", level);
     tare_status s = ort_check(o, o->call.SetSessionLogSeverityLevel(so, 3), err, "log level");
     if (s == TARE_OK) s = ort_check(o, o->call.SetIntraOpNumThreads(so, (int)spec->threads), err, "threads");
     int nodes = spec->parallel ? (int)spec->threads : 1;

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "core/file.h"
+#include "core/looks.h"
 #include "model/onnx/weight.h"
 
 enum { ALIGNMENT = 64 };
@@ -264,6 +265,9 @@ tare_status tensor_read_pb(struct tensor *out, const char *name, const void *byt
     struct onnx_model holder = ONNX_MODEL_INIT;
     struct tensor made = {0};
     char file[512]; /* what tells other files apart has tried before: say so */
+    const char *other = looks_like(bytes, n, LOOKS_TENSOR);
+    if (other)
+        return error_set(err, TARE_FORMAT, "%s: no tensor in .npy, .npz or ONNX form: %s", name, other);
     snprintf(file, sizeof file, "%.400s: no tensor in .npy, .npz or ONNX form", name);
     tare_status s = onnx_read_tensor(&holder, file, bytes, n, err);
     if (s == TARE_NOMEM) return error_set(err, s, "%s: out of memory", name);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/crc.h"
+#include "core/looks.h"
 
 static bool chunk_at(const struct file_view *f, uint64_t pos, struct chunk_header *h)
 {
@@ -49,9 +50,11 @@ tare_status chunks_begin(struct chunks *c, const struct file_view *file, const c
 {
     struct archive_header *h = &c->header;
     size_t size = file->size;
-    if (size < sizeof h->magic || memcmp(file->data, ARCHIVE_MAGIC, sizeof h->magic) != 0)
-        return error_set(err, TARE_FORMAT, "%s: not a tare trace (it does not begin with the trace magic)",
-                         path);
+    if (size < sizeof h->magic || memcmp(file->data, ARCHIVE_MAGIC, sizeof h->magic) != 0) {
+        const char *other = looks_like(file->data, size, LOOKS_TRACE);
+        return error_set(err, TARE_FORMAT, "%s: not a tare trace: %s", path,
+                         other ? other : "it does not begin as a trace does");
+    }
     if (size < sizeof *h)
         return error_set(err, TARE_FORMAT, "%s: truncated in the file header, after %zu bytes", path, size);
     memcpy(h, file->data, sizeof *h);

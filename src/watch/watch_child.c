@@ -17,6 +17,7 @@
 
 #include "core/clock.h"
 #include "core/file.h"
+#include "core/str.h"
 #include "probe/procfs.h"
 
 /* What is passed on. Stops, continues and changes of the window reach the program by itself: it is in tare's group. */
@@ -211,20 +212,31 @@ static const struct {
 static bool is_folder(const char *name)
 {
     struct stat st;
-    return strchr(name, '/') && stat(name, &st) == 0 && S_ISDIR(st.st_mode);
+    return stat(name, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* What was meant by the name of a file of the working folder; "": nothing is known. */
+static void what_instead(char *out, size_t size, const char *name)
+{
+    *out = 0;
+    if (!file_is_here(name)) return;
+    if (str_ends_with(name, ".py"))
+        snprintf(out, size, "; it is a Python program: python %s", name);
+    else
+        snprintf(out, size, "; the file in this folder is ./%s", name);
 }
 
 /* The error for a failed exec, and the exit code that a shell gives for it. */
 static tare_status cannot_start(const char *name, int why, int *exit_code, tare_error *err)
 {
-    if (why == EACCES && is_folder(name)) why = EISDIR;
+    char instead[300];
+    if ((why == EACCES || why == ENOENT) && is_folder(name)) why = EISDIR;
+    what_instead(instead, sizeof instead, name);
     *exit_code = 126;
     for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
         if (failures[i].why != why) continue;
         *exit_code = failures[i].code;
-        bool here = why == ENOENT && file_is_here(name);
-        return error_set(err, TARE_INVALID, "%s: %s%s%s", name, failures[i].text,
-                         here ? "; the file in this folder is ./" : "", here ? name : "");
+        return error_set(err, TARE_INVALID, "%s: %s%s", name, failures[i].text, why == ENOENT ? instead : "");
     }
     errno = why;
     return error_errno(err, "%s: cannot be started", name);

@@ -402,7 +402,7 @@ class Command(unittest.TestCase):
             self.assertIn("no function named g", self.run_it("-f", "g", script, status=2).stderr)
             self.run_it("-o", os.path.join(folder, "x.json"), script, "0")
             self.run_it("-o", os.path.join(folder, "no", "x.json"), script, "0", status=2)
-            self.assertIn("told by the ending", self.run_it("-o", os.path.join(folder, "x.bin"), script, "0", status=2).stderr)
+            self.assertIn("ending must say what to write", self.run_it("-o", os.path.join(folder, "x.bin"), script, "0", status=2).stderr)
             self.run_it(os.path.join(folder, "missing.py"), status=2)
 
 

@@ -260,7 +260,7 @@ def test_layers_of_bench_documents_are_reported(tare, tmp_path, root):
     assert lines[3].startswith("/encoder/layer.0/MatMul") and "1.00 ms" in lines[3] and "80.0 %" in lines[3]
     assert "1 TFLOP/s" in lines[3] and "compute" in lines[3] and "50.0 %" in lines[3] and lines[3].endswith("5.00")
     assert "10 profiled runs, +4.0 % by the profiler" in section and "97.0 % of the plain median" in section
-    assert "this machine's roof: 2 TFLOP/s, 10 GB/s with 2 threads" in section
+    assert "this machine's peak: 2 TFLOP/s, 10 GB/s with 2 threads" in section
     assert "group " in section and "operator" in section and "as a hint" not in section
     run["cases"][0]["profile"]["covered"] = 2.3
     (tmp_path / "busy.json").write_text(json.dumps(run))

@@ -118,7 +118,7 @@ def test_a_text_file_has_the_order_and_rows_asked_for(python, program, tmp_path)
     (("-m", "no_such_module_here"), 2, "No module named"),
     ((), 2, "name a script"),
     (("--sort", "wrong", "x.py"), 2, "choose one of"),
-    (("-o", "x.unknown", "x.py"), 2, "told by the ending"),
+    (("-o", "x.unknown", "x.py"), 2, "ending must say what to write"),
     (("-o", "/nowhere/x.prof", "x.py"), 2, "--output: /nowhere/x.prof: the folder is missing"),
 ])
 def test_bad_input(python, args, status, why):

@@ -138,7 +138,7 @@ def test_a_benchmark_recommends_the_cheapest_of_equals(tare_package, monkeypatch
 
     runs = [measured(1, 16, 50, 49, 51), measured(8, 16, 101, 90, 112), measured(4, 16, 99, 88, 110), measured(1, 8, 300, 299, 301)]
     chosen = with_recommendation(merged(runs), "samples").recommendation
-    assert chosen["case"] == "batch=4,seq=16" and "not told apart from 101 at batch=8,seq=16" in chosen["why"]
+    assert chosen["case"] == "batch=4,seq=16" and "statistically tied with 101 at batch=8,seq=16" in chosen["why"]
     assert with_recommendation(merged(runs[:1]), "samples").recommendation is None
     results = tare_package.ModelProfiler(model=len).benchmark([{"batch_size": 1}, {"batch_size": 2}], [1, 2], num_runs=40)
     assert results.run.recommendation["case"] in {one["name"] for one in results} and "recommended for throughput: batch=" in str(results)

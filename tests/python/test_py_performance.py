@@ -318,7 +318,7 @@ def test_gpu_numbers_come_through(python, fake_gpu):
     """, env=fake_gpu)
 
 
-# ---- the seed ----
+# ---- the examples ----
 
 EXAMPLES = {
     "basics": ("Potential memory leak", "complete_pipeline"),
@@ -333,25 +333,25 @@ EXAMPLES = {
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_example_of_the_seed(name, python, root):
-    text = (root / "examples" / "seeds" / "004" / f"{name}.py").read_text()
+def test_example(name, python, root):
+    text = (root / "examples" / "performance_profiler" / f"{name}.py").read_text()
     for module in ("torch", "pandas"):
         if f"import {module}" in text and importlib.util.find_spec(module) is None:
             pytest.skip(f"no {module}")
-    done = python(str(root / "examples" / "seeds" / "004" / f"{name}.py"))
+    done = python(str(root / "examples" / "performance_profiler" / f"{name}.py"))
     for expected in EXAMPLES[name]:
         assert expected in done.stdout, done.stdout
 
 
 def test_shares_of_the_breakdown_make_sense(python, root):
-    done = python(str(root / "examples" / "seeds" / "004" / "basics.py"))
+    done = python(str(root / "examples" / "performance_profiler" / "basics.py"))
     shares = [float(line.split("(")[1].rstrip("%)")) for line in done.stdout.splitlines() if "%)" in line]
     assert len(shares) == 5 and sum(shares) == pytest.approx(100, abs=0.5)
 
 
 def test_bottlenecks_or_what_is_missing(python, root):
     """A build without tare.lines says so."""
-    example = str(root / "examples" / "seeds" / "004" / "bottlenecks.py")
+    example = str(root / "examples" / "performance_profiler" / "bottlenecks.py")
     try_lines = "import tare\ntry:\n    print(bool(tare.lines))\nexcept (ImportError, AttributeError):\n    print(False)"
     if python(try_lines).stdout.strip() == "True":
         lines = python(example).stdout.splitlines()

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""EmbeddingProfiler and NLIProfiler, python -m tare nli, nli-batch, embedding: the seed's commands as they stand, on models of a few neurons
+"""EmbeddingProfiler and NLIProfiler, python -m tare nli, nli-batch, embedding: the example's commands as they stand, on models of a few neurons
 and on functions whose behaviour is known."""
 
-import datetime
 import json
 import re
 import shutil
@@ -15,7 +14,6 @@ NLI = "synth:deberta-v3-nli,layers=1,hidden=32,heads=2,vocab=1000"
 EMBEDDING = "synth:minilm-l6,layers=1,hidden=32,heads=2,vocab=1000"
 SMALL = {"TARE_NLI_MODEL": NLI, "TARE_NLI_BATCH_MODEL": NLI, "TARE_EMBEDDING_MODEL": EMBEDDING, "TARE_BUDGET": "100ms",
          "OMP_NUM_THREADS": "1"}  # fmt: skip
-TODAY = datetime.date.today().isoformat()
 
 # Functions and objects whose answers and times are known.
 MODELS = '''
@@ -75,19 +73,19 @@ def models(tmp_path):
 
 @pytest.fixture
 def seed(root, package, clean_env, tmp_path):
-    """seed("python scripts/profiling/profile_nli.py"): a command of the seed in a copy of examples/seeds/000, by bash."""
-    shutil.copytree(root / "examples" / "seeds" / "000", tmp_path / "000", ignore=shutil.ignore_patterns("results", "__pycache__"))
+    """seed("python scripts/profiling/profile_nli.py"): a command in a copy of examples/text_models, by bash."""
+    shutil.copytree(root / "examples" / "text_models", tmp_path / "text_models", ignore=shutil.ignore_patterns("results", "__pycache__"))
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')  # a link would lose the virtual environment
     (tmp_path / "bin" / "python").chmod(0o755)
 
     def call(command, status=0):
         env = {**clean_env, **SMALL, "PYTHONPATH": str(package), "PATH": f"{tmp_path / 'bin'}:{clean_env['PATH']}"}
-        done = subprocess.run(["bash", "-c", command], cwd=tmp_path / "000", env=env, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(["bash", "-c", command], cwd=tmp_path / "text_models", env=env, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == status, f"{command}: exit {done.returncode}\n{done.stdout}{done.stderr}"
         return done
 
-    call.folder = tmp_path / "000"
+    call.folder = tmp_path / "text_models"
     return call
 
 
@@ -95,7 +93,12 @@ def needs_runtime():
     pytest.importorskip("onnxruntime", reason="no ONNX Runtime in this environment (make deps)")
 
 
-# ---- the seed's commands ----
+# ---- the example's commands ----
+
+
+def dated(folder, kind):
+    (path,) = folder.glob(f"{kind}_20??-??-??.json")
+    return json.loads(path.read_text())
 
 
 def test_seed_nli(seed):
@@ -106,7 +109,7 @@ def test_seed_nli(seed):
     assert "random" in done.stdout, "that the weights are made up is said"
     assert [line.split("|")[0].strip() for line in lines if line.count("|") == 4][1:] == ["8", "16", "32", "64"]
     results = seed.folder / "scripts" / "profiling" / "results"
-    found = json.loads((results / f"nli_profile_{TODAY}.json").read_text())
+    found = dated(results, "nli_profile")
     assert {"timestamp", "system", "batch_profiles", "bottlenecks", "recommendations"} <= set(found)
     row = found["batch_profiles"][1]
     assert row["batch_size"] == 16 and row["throughput_pairs_per_sec"] > 0 and row["latency_ms_per_pair"] > 0
@@ -158,9 +161,9 @@ def test_seed_embedding_scripts(seed):
     kinds = {"profile_batch_sizes": "batch_size_profile", "profile_memory": "memory_analysis", "profile_text_lengths": "text_length_profile"}
     for script, kind in kinds.items():
         seed(f"python scripts/profiling/{script}.py")
-        found = json.loads((seed.folder / "scripts" / "profiling" / "results" / f"{kind}_{TODAY}.json").read_text())
+        found = dated(seed.folder / "scripts" / "profiling" / "results", kind)
         assert found["system"]["device"] == "cpu" and found["run"]
-    lengths = json.loads((seed.folder / "scripts" / "profiling" / "results" / f"text_length_profile_{TODAY}.json").read_text())
+    lengths = dated(seed.folder / "scripts" / "profiling" / "results", "text_length_profile")
     assert [row["text_length_words"] for row in lengths["length_profiles"]] == [8, 16, 32, 64, 128]
 
 
@@ -266,7 +269,7 @@ def test_choice_by_intervals(python):
         assert names(sure, ["batch=16", "batch=8"])["recommended"] == 32, "answers that changed are never recommended"
         vague = [case(16, 97, 80, 110, 2), case(64, 100, 85, 115, 8)]
         assert names(vague)["recommended"] == 16, "not told apart: the cheaper one"
-        assert why(choose(vague, set()), "texts") == "97 texts/s, not told apart from 100 at batch=64 by their intervals, and cheaper"
+        assert why(choose(vague, set()), "texts") == "97 texts/s, statistically tied with 100 at batch=64, and smaller"
         seen = [case(8, 52.1, 9.4, 94.8, 2.8), case(16, 20, 19, 21, 5), case(32, 52.84, 24.8, 80.8, 38.7)]
         assert names(seen)["recommended"] == 8, "of those that may be as good; 16 surely is not"
         assert names([case(8, 90, 89, 91, 1), case(64, 100, 99, 101, 8)])["recommended"] == 64, "surely less, and below 95 %"

@@ -228,7 +228,7 @@ static void the_whole_text(void **state)
     has(out.data, "parameters 1,234,567\n");
     has(out.data, "nodes                          10             5  x 0.500\n");
     has(out.data, "timed in a pass of its own: 12 profiled runs, +4.1 % by the profiler\n");
-    has(out.data, "this machine's roof: 117 GFLOP/s with 1 thread\n");
+    has(out.data, "this machine's peak: 117 GFLOP/s with 1 thread\n");
     assert_null(strstr(out.data, "formulas")); /* only when asked for */
     buf_release(&out);
     run_release(&r);

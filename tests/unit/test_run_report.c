@@ -78,13 +78,13 @@ static void test_text(void **state)
     has(text, "fixed      seq=128, threads=2\n");
     has(text, "batch  texts/s    +/-"); /* batch_size says the same as batch */
     has(text, "within this run");
-    has(text, "- p99: 200 samples are too few; likewise in 4 more cases\n");
+    has(text, "- p99: 200 samples are too few; 4 more cases lack them, too\n");
     assert_int_equal(count_of(text, "samples are too few"), 1); /* not once per case */
     has(text, "\nfindings\n");
     has(text, "\nrecommended for\n  throughput ");
     has(text, "\n  latency    batch=1,seq=128: ");
     has(text, "\n  memory     batch=1,seq=128: peak ");
-    has(text, "times better  verdict");
+    has(text, "margin  verdict");
     has(text, "latency.p50 <= 200 ms");
     has(text, "fail");
     assert_null(strstr(text, "100 %")); /* no verdict is certain */

@@ -72,7 +72,7 @@ static void test_errors(void **state)
     expect_error("bench:\n  a: {b: c}\n", "t.yaml:2: expected a value");
     expect_error("suite: x\n", "t.yaml:1: suite: expected a list");
     expect_error("suite:\n  - x\n", "t.yaml:2: suite: expected");
-    expect_error("suite:\n  - name: a\n", "t.yaml:2: says nothing to weigh");
+    expect_error("suite:\n  - name: a\n", "t.yaml:2: names nothing to measure");
     expect_error("suite:\n  - model: a\n    command: b\n", "t.yaml:3: one of model, synth and command");
     expect_error("suite:\n  - model: a\n    batch: [[1]]\n", "t.yaml:3: expected a single value");
     expect_error("bench:\n  \"a\\0b\": 1\n", "t.yaml:2: expected the name of an option");

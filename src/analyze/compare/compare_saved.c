@@ -162,11 +162,10 @@ static void explain_unknown(struct comparison *c, struct comparison_metric *m, c
                      open ? "more runs than anyone makes, or the interval lies across a limit" : "decided");
     run_map_text(a, &m->unknown, "sd_sample", "runs are judged as wholes");
     if (open && b->needed)
-        m->why =
-            arena_printf(a, "undecided (sees changes from %s on); about %zu runs per side would decide%s",
-                         show_percent(b->mde).s, b->needed, again ? ", or --ab" : "");
+        m->why = arena_printf(a, "undecided (detects %s or more); about %zu runs per side would decide%s",
+                              show_percent(b->mde).s, b->needed, again ? ", or --ab" : "");
     else if (open)
-        m->why = arena_printf(a, "undecided (sees changes from %s on)%s", show_percent(b->mde).s,
+        m->why = arena_printf(a, "undecided (detects %s or more)%s", show_percent(b->mde).s,
                               again ? "; measure interleaved: --ab" : "");
 }
 
@@ -688,8 +687,9 @@ static tare_status check_sides(const struct compare_saved *in, tare_error *err)
     for (size_t i = 0; i < in->n_base + in->n_new; i++) {
         const struct run *r = i < in->n_base ? in->base[i] : in->new_[i - in->n_base];
         if (strcmp(kind_of_measuring(in->base[0]), kind_of_measuring(r)) != 0)
-            return error_set(err, TARE_INVALID, "runs of different kinds: %s, then %s", in->base[0]->kind,
-                             r->kind);
+            return error_set(err, TARE_INVALID,
+                             "runs of different kinds: of tare %s and of tare %s; compare two of one kind",
+                             in->base[0]->kind, r->kind);
     }
     return TARE_OK;
 }

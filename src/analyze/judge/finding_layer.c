@@ -113,7 +113,7 @@ static void tell_kind(struct judging *j, const struct kind *k)
                     {"speedup_at_roof", 1 / (1 - gain)});
     finding_text(j, f, "bound", k->worst->bound);
     finding_text(j, f, "worst", k->worst->name);
-    finding_action(j, f, "%s%s; at the roof the whole would be %s times as fast",
+    finding_action(j, f, "%s%s; at that peak the whole would be %s times as fast",
                    is_shaky(k->c) ? "first measure again on a quiet machine; then " : "", words->action,
                    show_number(1 / (1 - gain)).s);
 }

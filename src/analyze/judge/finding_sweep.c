@@ -57,10 +57,14 @@ void find_batch_small(struct judging *j, cases_of *cases, size_t n)
     finding_estimate(j, f, "speedup", ratio);
     finding_numbers(j, f, {"batch", x_of(least, "batch")}, {"best_batch", x_of(best, "batch")},
                     {"enough_batch", x_of(cases[enough], "batch")});
-    finding_action(
-        j, f, "gather requests into batches of %g or more; batch %g already gives %s of the most measured",
-        x_of(cases[enough], "batch"), x_of(cases[enough], "batch"),
-        show_percent(rate_of(cases[enough]).value / rate_of(best).value).s);
+    double batch = x_of(cases[enough], "batch"), share = rate_of(cases[enough]).value / rate_of(best).value;
+    if (cases[enough] == best)
+        finding_action(j, f, "gather requests into batches of %g or more", batch);
+    else
+        finding_action(
+            j, f,
+            "gather requests into batches of %g or more; batch %g already gives %s of the highest throughput",
+            batch, batch, show_percent(share).s);
 }
 
 /* Gain of throughput per doubling of the parameter from a to b, as a ratio. */
@@ -91,7 +95,8 @@ void find_batch_knee(struct judging *j, cases_of *cases, size_t n)
             GAIN_PER_DOUBLING * 100);
         finding_numbers(j, f, {"batch", batch}, {"next_batch", next});
         finding_estimate(j, f, "gain_per_doubling", gain);
-        finding_action(j, f, "use batch %g unless latency and memory do not matter", batch);
+        finding_action(j, f, "batch %g is enough: larger ones add latency and memory, hardly throughput",
+                       batch);
         return;
     }
 }
@@ -220,7 +225,10 @@ static void quality(const struct run_case *a, const struct run_case *b, char *ou
 {
     bool both = a->accuracy.score.known && b->accuracy.score.known && a->accuracy.metric &&
                 b->accuracy.metric && strcmp(a->accuracy.metric, b->accuracy.metric) == 0;
-    if (both)
+    bool alike = both && a->accuracy.score.value == 1 && strstr("cosine top1 equal", b->accuracy.metric);
+    if (alike)
+        snprintf(out, size, "; the answers agree: %.40s %.4g", b->accuracy.metric, b->accuracy.score.value);
+    else if (both)
         snprintf(out, size, ", with %.40s %.4g against %.4g", b->accuracy.metric, b->accuracy.score.value,
                  a->accuracy.score.value);
     else

@@ -119,7 +119,7 @@ static void add_comparison(struct buf *why, const struct choice *ch, const struc
     else if (chosen == best)
         buf_printf(why, ", %s of %zu cases", noun, ch->left);
     else
-        buf_printf(why, ", not told apart from %.100s (%s) by their intervals, and cheaper", best->name,
+        buf_printf(why, ", statistically tied with %.100s (%s), and smaller", best->name,
                    show_metric(ch, best).s);
 }
 
@@ -191,9 +191,13 @@ static const struct run_case *find_cheapest_tied(struct choice *ch, const struct
 static void say_none_keeps(struct buf *why, const struct choice *ch)
 {
     if (!ch->o->latency_limit_ns || ch->over_limit + ch->not_shown == 0) return;
-    buf_printf(why, "no case is shown to keep the latency limit of %s",
-               show_time((double)ch->o->latency_limit_ns).s);
-    add_limits(why, ch, NULL);
+    struct shown limit = show_time((double)ch->o->latency_limit_ns);
+    if (ch->over_limit && ch->not_shown)
+        buf_printf(why, "no case surely keeps the latency limit of %s: %zu over it, %zu undecided", limit.s,
+                   ch->over_limit, ch->not_shown);
+    else
+        buf_printf(why, "no case surely keeps the latency limit of %s: %s", limit.s,
+                   ch->over_limit ? "all are over it" : "their intervals reach over it");
 }
 
 /* An open loop completes what its schedule starts: by throughput none of its cases is better than another. */

@@ -190,7 +190,8 @@ tare_status memory_sum_within(struct trace *t, struct memory_windows only, struc
     struct summing x = {.arena = &out->arena, .only = only, .err = err};
     *out = (struct memory_profile){.arena = ARENA_INIT};
     if (!trace_has_memory(t))
-        return error_set(err, TARE_INVALID, "%s: has no record of memory", trace_path(t));
+        return error_set(err, TARE_INVALID, "%s: has no record of memory: record one with tare run --memory",
+                         trace_path(t));
     tare_status s = play_twice(&x, t);
     if (s == TARE_OK && x.all.n) out->processes = arena_new(&out->arena, x.all.n, sizeof *out->processes);
     if (s == TARE_OK && out->arena.failed) s = error_nomem(err, "%zu processes", x.all.n);

@@ -147,7 +147,12 @@ static tare_status read_condition(struct rule_text *r, struct alert_condition *o
     out->op = *r->at++;
     if (*r->at == '=') return rule_refuse(r, r->at, "use > or < alone");
     rule_skip_blanks(r);
-    return read_value(r, unit_of(out->name), &out->threshold);
+    const char *number = r->at;
+    s = read_value(r, unit_of(out->name), &out->threshold);
+    if (s != TARE_OK || out->threshold <= 1 || !derived_is_share(out->quantity)) return s;
+    if (memchr(number, '%', (size_t)(r->at - number))) return s;
+    return error_set(r->err, TARE_INVALID, "%s: %s is a share of the whole, 1 at most; write %s%c%g%%",
+                     r->text, out->name, out->name, out->op, out->threshold);
 }
 
 /* ---- what follows the condition ---- */

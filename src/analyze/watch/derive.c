@@ -118,6 +118,13 @@ size_t derived_index(const char *name)
     return m == METRIC_COUNT ? DERIVED_NONE : ROWS + (size_t)m;
 }
 
+bool derived_is_share(size_t index)
+{
+    if (index >= ROWS || strcmp(derived_table[index].unit, "1") != 0) return false;
+    enum formula f = rows[index].formula;
+    return f == ratio || f == share || f == rest || f == clamped || f == waiting || f == any_bit;
+}
+
 const char *derived_metric_unit(enum metric_id m)
 {
     static const char *const as_rate[][2] = {{"s", "1"}, {"B", "B/s"}, {"1", "1/s"}, {"J", "W"}};

@@ -17,6 +17,7 @@ extern const struct derived derived_table[]; /* those that are no metric themsel
  * that name. */
 const char *derived_unit(const char *name);
 const char *derived_metric_unit(enum metric_id m); /* of a metric as it is shown: counters as rates */
+bool derived_is_share(size_t index); /* never above 1, but for what rounding adds. See derived_index() */
 bool derived_is_rate(
     size_t index); /* made of what a counter grew by; false: of gauges. See derived_index() */
 /* The nearest name that there is; NULL: none is near. */

@@ -37,7 +37,7 @@ static const struct opt_usage usage = {
     .synopsis = "tare bench [options] <model.onnx>\ntare bench [options] py:<file.py|module>:<function>\n"
                 "tare bench [options] http://<host>/<path>\n"
                 "tare bench [options] -- <command> [args]\ntare bench [options]",
-    .about = "Weigh a model, a Python function, a service or a command: load it, warm it up until it is steady, "
+    .about = "Measure a model, a Python function, a service or a command: load it, warm it up until it is steady, "
              "measure until the interval is narrow or the budget is spent, and judge the result. Lists of values make "
              "a sweep: all cases are measured in rounds, in random order, so that a drift of the machine hits all "
              "alike. Without a subject the suite in tare.yaml is run, or else a built-in MiniLM.",
@@ -117,6 +117,9 @@ static int refuse_program(struct cli *cli, const char *subject)
             subject, subject, subject);
     if (strstr(subject, "://"))
         return cli_usage_error(cli, "%s: only http:// and https:// addresses are known", subject);
+    const char *colon = strchr(subject, ':');
+    if (!there && colon && colon > subject && colon[1] >= '0' && colon[1] <= '9')
+        return cli_usage_error(cli, "%s: no such file; a service is http://%s", subject, subject);
     if (!there && strchr(subject, ' '))
         return cli_usage_error(cli, "'%s' is no file; a command goes after --: tare bench -- %s", subject,
                                subject);
@@ -205,7 +208,8 @@ static struct opt *add_measuring_rows(struct bench_args *a, struct opt *to)
         OPT_UINT_IN(0, "repeat", &a->repeat, 1, 1000,
                  "repeat the whole bench in fresh processes and report the spread"),
         OPT_TIME_IN(0, "pause", &a->pause, 0, 3600000000000,
-                 "minimum time between launch starts; 30s makes launches independent", .flags = OPT_NO_DEFAULT),
+                 "minimum time between launch starts; 30s makes launches independent", .needs = "repeat",
+                    .flags = OPT_NO_DEFAULT),
         OPT_FLAG(0, "memory", &a->memory, "allocations of a run: how many, how large, where; by a pass of its own",
                  .only_for = KIND_MODEL | KIND_COMMAND | KIND_PYTHON, .hint = "a service allocates elsewhere"),
         OPT_STRING(0, "launch-document", &a->launch_document, "<file>", "one of --repeat",

@@ -199,7 +199,7 @@ static int read_args(struct cli *cli, struct compare_args *a, int argc, char **a
                  .only_for = KEPT),
         OPT_FLAG(0, "force", &a->force, "compare also what is not comparable: other machine, unit, load",
                  .only_for = SAVED),
-        OPT_FLAG(0, "close-runs", &a->close_runs, "runs less than 30 s apart count each", .only_for = KEPT),
+        OPT_FLAG(0, "close-runs", &a->close_runs, "count runs less than 30 s apart separately", .only_for = KEPT),
         OPT_HISTORY(&a->history),
         OPT_SERVER(&a->history),
         OPT_FLAG(0, "no-history", &a->history.none, "judge without the history"),

@@ -328,10 +328,11 @@ static void say_meaning(struct answer *a, const struct examination *e)
     noise_sentence(text, sizeof text, &e->noise);
     say_point(a, text);
     if (e->has_selftest) doctor_aa_meaning(&e->selftest, say_point, a);
-    snprintf(text, sizeof text,
-             "A scope needs two clock reads, %.0f ns here at least; tare weighs and subtracts that. What is "
-             "shorter takes less time than its own measurement.",
-             2 * e->cost.ordered_ns);
+    snprintf(
+        text, sizeof text,
+        "A scope needs two clock reads, %.0f ns here at least; tare measures and subtracts that. What is "
+        "shorter takes less time than its own measurement.",
+        2 * e->cost.ordered_ns);
     say_point(a, text);
     for (size_t i = 0; i < e->n; i++) {
         if (e->result[i].answer == ABILITY_YES) continue;

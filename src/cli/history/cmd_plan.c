@@ -207,7 +207,7 @@ static void say_cases(struct answer *a, const struct rows *rows, const struct pl
                       bool with_subject)
 {
     char response[32];
-    snprintf(response, sizeof response, "%.20s then", limit_name(q));
+    snprintf(response, sizeof response, "%.16s at this rate", limit_name(q));
     const struct table_column all[] = {{"subject", true},   {"case", true},      {"run alone", false},
                                        {"replicas", false}, {"busy", false},     {response, false},
                                        {"memory", false},   {"machines", false}, {"breaks", true}};

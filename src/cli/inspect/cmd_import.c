@@ -344,7 +344,11 @@ static int import_read(struct cli *cli, struct import_args *a, int argc, char **
     }
     if (!how && access(path, R_OK) != 0) return error_errno(&cli->error, "%s", path), cli_fail_input(cli);
     if (!how)
-        return cli_usage_error(cli, "%s: is neither a profile of ONNX Runtime nor of torch.profiler", path);
+        return cli_usage_error(
+            cli,
+            "%s: is neither a profile of ONNX Runtime nor of torch.profiler (a run document of tare: "
+            "tare history import)",
+            path);
     rc = cli_check_kind(cli, &usage, rows, how->kind);
     return rc ? rc : how->take(cli, a, path);
 }

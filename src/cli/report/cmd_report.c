@@ -18,6 +18,7 @@
 #include "cli/output.h"
 #include "cli/input.h"
 #include "cli/kept.h"
+#include "cli/report/report_comparison.h"
 #include "cli/report/report_fetched.h"
 #include "report/gpu/gpu_report.h"
 #include "report/memory/memory_report.h"
@@ -433,25 +434,27 @@ static int report_fetched(struct cli *cli, const char *name, const struct report
 
 /* ---- the command ---- */
 
-enum { TRACE = 1, RUNS = 2, PAGE = 4 };
+enum { TRACE = 1, RUNS = 2, PAGE = 4, COMPARISON = 8 };
 static const struct opt_kind kinds[] = {
     {TRACE, "traces", "this is a trace"},
     {RUNS, "run documents", "this is a run document"},
+    {COMPARISON, "comparisons", "this is a comparison"},
     {PAGE, "pages", "a page shows the whole tree, and finds its way in it"},
     {0, NULL, NULL}};
 
 static const struct opt_usage usage = {
     .synopsis = "tare report [options] [<folder>]\ntare report [options] <trace>...\n"
                 "tare report [options] <run.json | @id>...\n"
+                "tare report [options] <comparison.json>\n"
                 "tare report --html <file> <run.json | @id | trace>...",
     .about = "Without a name, print the latest run that was kept here, or in the folder that is named. "
              "Print the call tree of a trace: how often each scope ran, its total and self time, the mean "
              "with its 95 % interval, percentiles, and its share. Times are net: the cost of tare itself, "
-             "weighed in the running program, is taken out. Percentiles and the maximum are as read. "
+             "measured in the running program, is subtracted. Percentiles and the maximum are as read. "
              "Several traces are those of the ranks of one job: what their GPUs did is shown side by side, as with "
              "--gpu. "
              "Or print runs that `tare bench` kept, documents or by their id in the history: a row per case, findings, "
-             "recommendations and targets. With --html, write one page with plots that needs no network; two run "
+             "recommendations and targets; or a comparison that `tare compare` kept. With --html, write one page with plots that needs no network; two run "
              "documents are also compared, traces of the ranks of a job are lanes of one timeline, two other "
              "traces give a flame graph of their difference.",
     .tail = "record a trace:    TARE_TRACE=app.tare ./app",
@@ -541,13 +544,16 @@ int cmd_report(struct cli *cli, int argc, char **argv)
     if (a.json) a.format = RUN_FORMAT_json;
     if (a.trace && (argc != 1 || !kept_is_name(argv[0])))
         return cli_usage_error(cli, "--trace is for one run that a server keeps: @id, @latest");
+    bool compared = argc == 1 && input_is_comparison(argv[0]);
     unsigned kind = input_holds_run(argv[0]) && !a.trace ? RUNS : TRACE;
+    if (compared) kind = COMPARISON;
     if (a.html) kind = PAGE;
     rc = cli_check_kind(cli, &usage, rows, kind);
     if (rc) return rc;
     rc = output_is_answer(a.html) ? 0 : html_out_check(cli, a.html);
     if (rc) return rc;
     if (a.trace) return report_fetched(cli, argv[0], &a);
+    if (compared) return report_comparison(cli, argv[0], a.html, a.output, formats[a.format].name);
     if (a.html) return report_page(cli, argc, argv, &a);
     return (kind == RUNS ? report_runs : report_trace)(cli, argc, argv, &a);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "core/looks.h"
 #include "core/mem.h"
 #include "core/str.h"
 #include "model/onnx/onnx_parse.h"
@@ -87,60 +88,6 @@ static tare_status parse_model(const struct parse *p, const uint8_t *bytes, size
     return s < 0 ? s : onnx_weigh(m, p->err);
 }
 
-/* ---- what else it may be ---- */
-
-struct lookalike {
-    size_t at;
-    const char *magic;
-    const char *what;
-};
-
-static const struct lookalike lookalikes[] = {
-    {0, "version https://git-lfs", "looks like a Git LFS pointer: fetch the real file (git lfs pull)"},
-    {0, "PK\003\004", "looks like a zip archive (PyTorch?): export the model to ONNX"},
-    {0, "\200\002", "looks like a Python pickle (PyTorch?): export the model to ONNX"},
-    {0, "\200\004\225", "looks like a Python pickle: export the model to ONNX"},
-    {4, "ORTM", "looks like a model in ORT format, not ONNX"},
-    {4, "TFL3", "looks like a TensorFlow Lite model"},
-    {0, "GGUF", "looks like a GGUF file"},
-    {0, "\211HDF", "looks like an HDF5 file (Keras?)"},
-    {0, "\037\213", "looks like a gzip file: unpack it"},
-    {0, "\050\265\057\375", "looks like a zstd file: unpack it"},
-    {0, "BZh", "looks like a bzip2 file: unpack it"},
-    {0, "\177ELF", "looks like a program or library"},
-    {0, "\223NUMPY", "looks like a NumPy array"},
-    {8, "{\"", "looks like a safetensors file: weights without a graph"},
-};
-
-/* Text has no bytes below space but white ones; a model has some in its first few fields. */
-static const char *text_kind(const uint8_t *bytes, size_t n)
-{
-    size_t first = 0, look = n < 256 ? n : 256;
-    for (size_t i = 0; i < look; i++) {
-        if (bytes[i] < 32 && !strchr("\t\n\r\f", bytes[i])) return NULL;
-        if (bytes[i] == 0) return NULL;
-    }
-    size_t whole = look; /* not cut inside a character */
-    while (whole && look - whole < 4 && bytes[whole - 1] >= 0x80) whole--;
-    if (!str_is_utf8((const char *)bytes, whole)) return NULL;
-    if (n >= 3 && memcmp(bytes, "\357\273\277", 3) == 0) first = 3;
-    while (first < look && strchr(" \t\r\n", bytes[first])) first++;
-    if (first == look) return "looks like text";
-    if (bytes[first] == '<') return "looks like a web page (HTML) or XML: was the download an error page?";
-    if (bytes[first] == '{' || bytes[first] == '[') return "looks like JSON";
-    return "looks like text";
-}
-
-static const char *lookalike(const uint8_t *bytes, size_t n)
-{
-    for (size_t i = 0; i < sizeof lookalikes / sizeof *lookalikes; i++) {
-        const struct lookalike *l = &lookalikes[i];
-        size_t len = strlen(l->magic);
-        if (n >= l->at + len && memcmp(bytes + l->at, l->magic, len) == 0) return l->what;
-    }
-    return text_kind(bytes, n);
-}
-
 /* ---- open and close ---- */
 
 void onnx_close(struct onnx_model *m)
@@ -172,7 +119,7 @@ static tare_status read_bytes(struct onnx_model *m, const void *bytes, size_t n,
     m->file_bytes = n;
     if (n == 0) return error_set(err, TARE_FORMAT, "%s: the file is empty", m->path);
     tare_status s = parse_model(&p, bytes, n, m);
-    const char *other = s == TARE_FORMAT ? lookalike(bytes, n) : NULL;
+    const char *other = s == TARE_FORMAT ? looks_like(bytes, n, LOOKS_MODEL) : NULL;
     return other ? error_set(err, TARE_FORMAT, "%s: is not an ONNX model: %s", m->path, other) : s;
 }
 

@@ -80,7 +80,7 @@ void comparison_why_text(struct buf *b, const struct comparison_metric *m)
     if (m->why)
         text_plain(b, m->why, text_clip(m->why, 400));
     else if (m->mde.known)
-        comparison_mde_text(b, m, "sees changes from ", " on");
+        comparison_mde_text(b, m, "detects ", " or more");
     else
         buf_add_char(b, '-');
 }

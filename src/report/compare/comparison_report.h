@@ -26,7 +26,7 @@ void comparison_why_text(struct buf *b, const struct comparison_metric *m);
 /* "2.1 %", between two texts; of a known one */
 void comparison_mde_text(struct buf *b, const struct comparison_metric *m, const char *before,
                          const char *after);
-/* In one sentence: "+5.2 % (+4.1 .. +6.3 %): 1.00 ms, then 1.05 ms; sees changes from 2.1 % on". */
+/* In one sentence: "+5.2 % (+4.1 .. +6.3 %): 1.00 ms, then 1.05 ms; detects 2.1 % or more". */
 void comparison_sentence(struct buf *b, const struct comparison_metric *m);
 bool comparison_gates(const struct comparison_metric *m);
 

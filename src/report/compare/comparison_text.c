@@ -93,13 +93,14 @@ static const struct table_fill columns[] = {
 };
 
 /* Where the spread comes from: launches can hide a change that pairs alone would show. */
-static void add_spread(struct buf *b, const struct comparison_case *c, const char *launch)
+static void add_spread(struct buf *b, const struct comparison_case *c, const char *launches)
 {
     for (size_t i = 0; i < c->metrics.n; i++) {
         const struct comparison_metric *m = c->metrics.at[i];
         if (!m->sd_sample.known || strcmp(m->metric, "latency.p50") != 0) continue;
-        buf_printf(b, ", a pair varies by %s", show_percent(m->sd_sample.v).s);
-        if (m->sd_launch.known) buf_printf(b, ", a %s by %s more", launch, show_percent(m->sd_launch.v).s);
+        buf_printf(b, "; spread: %s between pairs", show_percent(m->sd_sample.v).s);
+        if (m->sd_launch.known)
+            buf_printf(b, ", %s more between %s", show_percent(m->sd_launch.v).s, launches);
     }
 }
 
@@ -124,7 +125,7 @@ static void write_case(struct stream *s, const struct comparison_case *c, bool i
     if (c->repeats.known && c->repeats.v > 1)
         buf_printf(&note, " of %llu runs each", (unsigned long long)c->repeats.v);
     if (c->spent_s.known) buf_printf(&note, ", %s", show_time(c->spent_s.v * 1e9).s);
-    add_spread(&note, c, words[0]);
+    add_spread(&note, c, words[1]);
     text_note(s, &note);
 }
 

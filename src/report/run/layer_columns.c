@@ -40,7 +40,7 @@ const struct layer_column layer_columns[] = {
     F64("bandwidth", "moved", LAYER_BANDWIDTH, bandwidth, true, false),
     U64("bound", "bound by", LAYER_TEXT, bound, true, false),
     F64("roof_share", "of roof", LAYER_SHARE, roof_share, true, false),
-    F64("speedup_if_free", "if free", LAYER_RATIO, speedup_if_free, true, false),
+    F64("speedup_if_free", "if removed", LAYER_RATIO, speedup_if_free, true, false),
     {NULL, NULL, LAYER_TEXT, 0, false, false, false},
 };
 
@@ -220,8 +220,8 @@ void layer_rows_table(struct table *t, const struct layer_rows *rows, const stru
     struct table_column heads[LAYER_COLUMNS_MAX] = {{NULL, false}};
     for (size_t i = 0; i < n; i++)
         heads[i] = (struct table_column){columns[i]->title, layer_is_text(columns[i])};
-    static const char *const spare[] = {"FLOP/B", "moved", "int MACs", "if free", "reached",
-                                        "params", "bytes", "MACs",     "output",  NULL};
+    static const char *const spare[] = {"FLOP/B", "moved", "int MACs", "if removed", "reached",
+                                        "params", "bytes", "MACs",     "output",     NULL};
     table_init(t, heads, (uint32_t)n);
     t->spare = spare;
     for (size_t r = 0; r < rows->n; r++)

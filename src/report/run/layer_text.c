@@ -226,7 +226,7 @@ static void write_case(struct stream *s, const struct run *run, const struct run
     if (c->gpu.known) layer_gpu_text(&gpu, &c->gpu.pass);
     text_note(s, &gpu);
     if (layer_is_timed(c)) layer_roof_text(&roof, &run->roof);
-    if (roof.len) buf_add_str(&s->out, "this machine's roof: ");
+    if (roof.len) buf_add_str(&s->out, "this machine's peak: ");
     text_note(s, &roof);
     if (c->gpu.known && c->gpu.pass.known && layer_is_timed(c)) gpu_roof_text(&gpu_roof, &run->gpu_roof);
     if (gpu_roof.len) buf_add_str(&s->out, "this GPU's roof: ");

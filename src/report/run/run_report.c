@@ -270,8 +270,8 @@ static bool is_beside_others(const struct run *run)
 const char *run_interval_note(const struct run *run)
 {
     return is_beside_others(run)
-               ? "+/- is the 95 % interval within this run; beside other work, as here, such intervals held the "
-                 "median of minutes in 39 to 96 % of trials"
+               ? "+/- is the 95 % interval within this run; other work was running: beside it such intervals "
+                 "held the long-run median in only 39 to 96 % of trials"
                : "+/- is the 95 % interval within this run; it does not cover other days or machines";
 }
 
@@ -460,5 +460,5 @@ static void fill_confidence(struct buf *b, const void *row)
 
 const struct table_fill run_target_columns[RUN_TARGET_COLUMNS] = {
     {"target", true, fill_target},           {"case", true, fill_case},       {"achieved", false, fill_achieved},
-    {"times better", false, fill_ratio}, {"verdict", true, fill_verdict}, {"confidence", true, fill_confidence},
+    {"margin", false, fill_ratio}, {"verdict", true, fill_verdict}, {"confidence", true, fill_confidence},
 };

@@ -81,7 +81,7 @@ void run_created_text(struct buf *b, const struct run *run);
 
 void run_target_text(struct buf *b, const struct run_target *t);   /* "latency.p95 <= 100 ms" */
 void run_achieved_text(struct buf *b, const struct run_target *t); /* "91.2 ms", "-" */
-enum { RUN_TARGET_COLUMNS = 6 }; /* target, case, achieved, times better, verdict, confidence: "> 99.99 %" */
+enum { RUN_TARGET_COLUMNS = 6 }; /* target, case, achieved, margin, verdict, confidence: "> 99.99 %" */
 extern const struct table_fill
     run_target_columns[RUN_TARGET_COLUMNS]; /* of rows that are struct run_target */
 const char *run_interval_note(const struct run *run);

@@ -33,7 +33,7 @@ static void write_foot(struct stream *s, const struct run *run)
 
 /* ---- the cases ---- */
 
-/* The same but for the numbers in it: "47 samples are too few", "30 samples are too few". */
+/* The same but for the numbers in it: "needs 72 samples, here 47", "needs 72 samples, here 30". */
 static bool is_same_reason(const char *a, const char *b)
 {
     static const char digits[] = "0123456789.,";
@@ -78,7 +78,9 @@ static void write_reasons(struct stream *s, const struct run *run, const struct 
         shown++;
         buf_printf(&s->out, "- %s: ", column->title);
         text_name(&s->out, why, TEXT_MOST);
-        if (more) buf_printf(&s->out, "; likewise in %zu more %s", more, more == 1 ? "case" : "cases");
+        if (more)
+            buf_printf(&s->out, "; %zu more %s too", more,
+                       more == 1 ? "case lacks them," : "cases lack them,");
         buf_add_char(&s->out, '\n');
     }
 }

@@ -12,3 +12,5 @@ tare compare a1.json b1.json --json >kept.json
 tare compare kept.json --format github; echo "exit $?"
 tare compare a1.json b1.json | cmp - <(tare compare kept.json) && echo same
 tare compare a1.json b1.json --format md -o /no/such/folder/x.md 2>&1; echo "exit $?"
+tare compare kept.json >by-compare.txt; tare report kept.json | diff - by-compare.txt && echo "report shows the same"
+tare report kept.json --format csv; echo "exit $?"
