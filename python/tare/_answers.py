@@ -286,7 +286,9 @@ _ALSO = {
     "nfl": "name",
     "stdname": "standard",
 }
-_HEADER = "   ncalls    tottime       %    percall    cumtime    percall        +/-     waited filename:lineno(function)"
+_COLUMNS = (("ncalls", 9), ("tottime", 10), ("%", 7), ("percall", 10), ("cumtime", 10), ("percall", 10), ("+/-", 10), ("waited", 10))
+_SPARE = (7, 5, 3, 6, 4)  # columns that a narrow terminal goes without, the first one first
+_PLACE_LEAST = 24  # characters of a place in the source: where it is longer, the middle is left out
 
 
 def _place(f: Any) -> str:
@@ -304,7 +306,7 @@ def _seconds(ns: float | None) -> str:
     return in_column(None if ns is None else ns / 1e9, "s")
 
 
-def _function_row(f: Any, all_ns: float) -> str:
+def _function_cells(f: Any, all_ns: float) -> tuple[str, ...]:
     """`all_ns`: of all functions, which its share is of; where more is in doubt than is left, it has none."""
     percent = 100 * f.self_ns / all_ns if all_ns > 0 and f.self_ns >= f.self_doubt_ns else None
     share = "-" if percent is None else f"{percent:.1f}"
@@ -312,7 +314,28 @@ def _function_row(f: Any, all_ns: float) -> str:
     own, total = (f.self_ns, f.self_doubt_ns), (f.total_ns, f.total_doubt_ns)
     times = (_bounded(*own, 1), _bounded(*own, f.calls), _bounded(*total, 1), _bounded(*total, max(f.primitive, 1)),
              _seconds(f.self_doubt_ns), _seconds(f.waited_ns))
-    return f"{calls:>9} {times[0].rjust(10)} {share:>7} {' '.join(time.rjust(10) for time in times[1:])} {_place(f)}"
+    return (calls, times[0], share, *times[1:], _place(f))
+
+
+def _function_table(rows: list[tuple[str, ...]], width: int | None) -> list[str]:
+    """The lines of the table; on a terminal of so many characters without columns that matter least, places cut in the middle."""
+    left, longest = list(range(len(_COLUMNS))), max([len(row[-1]) for row in rows] or [0])
+    wish = max(min(longest, 60), _PLACE_LEAST)
+    if width and all(row[7] == "0 ns" for row in rows):
+        left.remove(7)  # nothing waited
+    for spare in _SPARE:
+        if width and spare in left and sum(_COLUMNS[i][1] + 1 for i in left) + wish > width:
+            left.remove(spare)
+    room = width - sum(_COLUMNS[i][1] + 1 for i in left) if width else 0
+
+    def line(cells: tuple[str, ...]) -> str:
+        place = cells[-1]
+        if width and len(place) > max(room, _PLACE_LEAST):
+            keep = max(room, _PLACE_LEAST) - 2
+            place = f"{place[: keep // 2]}..{place[len(place) - (keep - keep // 2) :]}"
+        return f"{' '.join(cells[i].rjust(_COLUMNS[i][1]) for i in left)} {place}"
+
+    return [line((*(name for name, _ in _COLUMNS), "filename:lineno(function)")), *map(line, rows)]
 
 
 def _cost_of_calls(profile: Any) -> str:
@@ -323,7 +346,7 @@ def _cost_of_calls(profile: Any) -> str:
     each = [f"{sum(cost['python'][:2]) + cost['site'][1]:.0f} ns a Python call"]
     if sum(cost["c"]):
         each.append(f"{sum(cost['c'][:2]):.0f} ns a C call")
-    when = "read while the program ran" if profile._status()["gauge_read"] else "weighed before: too few calls to read it among them"
+    when = "read while the program ran" if profile._status()["gauge_read"] else "measured before: too few calls to read it among them"
     line = f"self: tare's own cost, {_seconds(cost['total_ns'])} +/- {_seconds(cost['doubt_ns'])} ({', '.join(each)}, {when}), is subtracted"
     if cost["slowdown"] > 1.1:
         line += (f"\nself: this Python runs code between calls slower while it is profiled, {cost['slowdown']:.1f} x in a known loop: "
@@ -341,8 +364,8 @@ def sort_key(word: str) -> Callable[[Any], Any]:
     return _SORTS[word]
 
 
-def functions_text(profile: Any, sort: str, limit: int | None) -> str:
-    """The whole table; limit: rows shown."""
+def functions_text(profile: Any, sort: str, limit: int | None, width: int | None = None) -> str:
+    """The whole table; limit: rows shown; width: of the terminal that it must fit."""
     rows = sorted(profile.functions(), key=sort_key(sort))
     calls, primitive = sum(f.calls for f in rows), sum(f.primitive for f in rows)
     counted = f"{calls} function calls" + (f" ({primitive} primitive calls)" if calls != primitive else "")
@@ -355,7 +378,7 @@ def functions_text(profile: Any, sort: str, limit: int | None) -> str:
     notes = [_cost_of_calls(profile), *(f"incomplete: {why}" for why in profile.trouble)]
     if getattr(profile, "left_out", ()):
         notes.append(f"left out: threads of the notebook itself ({', '.join(profile.left_out)})")
-    return "\n".join([*head, _HEADER, *(_function_row(f, own_ns) for f in shown), *more, "", *notes])
+    return "\n".join([*head, *_function_table([_function_cells(f, own_ns) for f in shown], width), *more, "", *notes])
 
 
 # ---- lines: the source with numbers beside it ------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import importlib.util
 import io
 import os
 import re
+import shutil
 import sys
 import types
 from typing import Any, Callable, NamedTuple, Tuple
@@ -244,7 +245,8 @@ def _show_functions(profile, options):
     tree = profile.tree(options.all, 200 if options.all else 40)
     if tree:
         print(f"{tree}\n")
-    profile.print(options.sort, 20 if options.rows is None else options.rows or None)
+    width = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
+    print(_answers.functions_text(profile, options.sort, 20 if options.rows is None else options.rows or None, width))
 
 
 def functions(argv):

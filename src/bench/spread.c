@@ -69,6 +69,15 @@ static void put_bound(struct work *w, const char *key, double ns)
                 s->n_waits, w->n, what_became(s));
 }
 
+/* Of too few samples only the lower end of the interval is known. */
+static void put_lower_end(struct work *w, const char *key, double lo, uint64_t needed)
+{
+    const struct spread *s = w->s;
+    if (lo > 0 && isfinite(lo)) run_map_int(&s->run->arena, &s->into->at_least, key, (int64_t)whole_ns(lo));
+    run_unknown(s->run, &s->c->unknown, path_of(w, key), "needs %llu samples, here %zu",
+                (unsigned long long)needed, w->n);
+}
+
 /* Into the document, never narrower than the value itself; an open end stays null with a reason. */
 static void put_time(struct work *w, struct run_estimate *out, const char *key, struct interval i)
 {
@@ -140,12 +149,11 @@ static tare_status put_percentiles(struct work *w, tare_error *err)
     for (size_t k = 0; k < sizeof percentiles / sizeof *percentiles; k++) {
         const struct percentile *p = &percentiles[k];
         uint64_t needed = summary_samples_needed(p->q);
+        i = stats_quantile_interval_sorted(w->sorted, n, w->n_eff, p->q, BENCH_CONFIDENCE);
         if (n < needed)
-            run_unknown(w->s->run, &w->s->c->unknown, path_of(w, p->key), "needs %llu samples, here %zu",
-                        (unsigned long long)needed, n);
+            put_lower_end(w, p->key, i.lo, needed);
         else
-            put_percentile(w, p,
-                           stats_quantile_interval_sorted(w->sorted, n, w->n_eff, p->q, BENCH_CONFIDENCE));
+            put_percentile(w, p, i);
     }
     return TARE_OK;
 }

@@ -269,8 +269,8 @@ static void name_kinds(char *out, size_t size, const struct opt_kind *kinds, uns
     for (*out = 0; kinds->bit && used < size; kinds++) {
         if (!(kinds->bit & which)) continue;
         which &= ~kinds->bit;
-        const char *before = !used ? "" : which ? ", " : " and ";
-        used += (size_t)snprintf(out + used, size - used, "%s%s", before, kinds->many);
+        const char *between = which ? ", " : " and ";
+        used += (size_t)snprintf(out + used, size - used, "%s%s", used ? between : "", kinds->many);
     }
 }
 

@@ -338,7 +338,8 @@ tare_status store_find(struct store *s, const char *prefix, char id[ULID_SIZE], 
     bool latest = strcmp(prefix, "latest") == 0;
     struct store_filter f = {.limit = latest ? 1 : 2, .id_prefix = latest ? NULL : upper};
     if (!latest && (!*prefix || strlen(prefix) > ULID_LEN))
-        return error_set(err, TARE_INVALID, "'%.40s' is not the beginning of a run's id (tare history lists them)", prefix);
+        return error_set(err, TARE_INVALID, "'%.40s' is not the beginning of a run's id (tare history lists them)",
+                         prefix);
     for (size_t i = 0; !latest && prefix[i]; i++)
         upper[i] = (char)(prefix[i] >= 'a' && prefix[i] <= 'z' ? prefix[i] - 'a' + 'A' : prefix[i]);
     tare_status status = s->ops->list(s, &f, note_id, &found, err);

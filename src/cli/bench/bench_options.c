@@ -51,7 +51,7 @@ static const struct opt_usage usage = {
             "tare bench http://localhost:8000/predict --body body.json --rate 50/s\n"
             "tare bench --budget 5s -- ./my_program --flag\n"
             "tare bench model.onnx --baseline main.json --repeat 3 --pause 30s\n"
-            "Exit status: 0 good, 1 a target missed, accuracy lost or slower than the baseline, 2 bad input, 3 could "
+            "Exit status: 0 good, 1 a target missed, accuracy lost or slower than the baseline, 2 bad input,\n3 could "
             "not measure.",
     .max_args = OPT_ANY,
     .args = OPT_ARGS_FILES,

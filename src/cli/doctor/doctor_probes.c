@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/opt.h"
 #include "core/clock.h"
 
 enum { SAMPLES = 10, BETWEEN_NS = 120000000 }; /* some GPU quantities need two readings so far apart */
@@ -81,6 +82,17 @@ static unsigned count_seen(const struct probes *p)
 
 /* ---- the answer ---- */
 
+enum { NOTE_COLUMN = 30 };
+
+/* From this column on, in the width of the help; control characters made harmless. */
+static void wrap(struct buf *out, const char *text, unsigned column)
+{
+    struct buf clean = BUF_INIT;
+    term_clean(&clean, text);
+    if (!clean.failed) opt_wrap(out, clean.data ? clean.data : "", column, column);
+    buf_release(&clean);
+}
+
 void doctor_row_text(struct buf *out, const struct term *t, enum doctor_mark mark, const char *name,
                      const char *text)
 {
@@ -91,16 +103,15 @@ void doctor_row_text(struct buf *out, const struct term *t, enum doctor_mark mar
     buf_add_str(out, "  ");
     term_cell(out, t, marks[mark].style, marks[mark].word, 9);
     term_cell(out, t, TERM_PLAIN, name, 19);
-    term_clean(out, text);
+    wrap(out, text, NOTE_COLUMN);
     buf_add_char(out, '\n');
 }
 
 void doctor_note_text(struct buf *out, const struct term *t, const char *lead, const char *text)
 {
-    buf_printf(out, "%30s", "");
-    term_cell(out, t, TERM_DIM, lead, 0);
-    term_cell(out, t, TERM_DIM, text, 0);
-    buf_add_char(out, '\n');
+    buf_printf(out, "%*s%s%s", NOTE_COLUMN, "", term_style(t, TERM_DIM), lead);
+    wrap(out, text, NOTE_COLUMN + (unsigned)strlen(lead));
+    buf_printf(out, "%s\n", term_style(t, TERM_PLAIN));
 }
 
 /* The quantities that a probe which works cannot see, and why: a line each. */

@@ -13,6 +13,7 @@
 #include "analyze/memory/memory_sum.h"
 #include "analyze/stacks/stacks_sum.h"
 #include "analyze/watch/watched.h"
+#include "cli/browser.h"
 #include "cli/command.h"
 #include "cli/html_out.h"
 #include "cli/output.h"
@@ -20,6 +21,7 @@
 #include "cli/kept.h"
 #include "cli/report/report_comparison.h"
 #include "cli/report/report_fetched.h"
+#include "core/file.h"
 #include "report/gpu/gpu_report.h"
 #include "report/memory/memory_report.h"
 #include "report/stacks/stacks_report.h"
@@ -27,7 +29,7 @@
 #include "report/run/run_report.h"
 
 struct report_args {
-    bool gross, flat, json, gpu, memory, trace;
+    bool gross, flat, json, gpu, memory, trace, open;
     int sort, format, by;
     bool stacks, wall, cpu, gil, idle, lines, fail, strict;
     uint64_t depth, tid;
@@ -454,7 +456,8 @@ static const struct opt_usage usage = {
              "Several traces are those of the ranks of one job: what their GPUs did is shown side by side, as with "
              "--gpu. "
              "Or print runs that `tare bench` kept, documents or by their id in the history: a row per case, findings, "
-             "recommendations and targets; or a comparison that `tare compare` kept. With --html, write one page with plots that needs no network; two run "
+             "recommendations and targets; or a comparison that `tare compare` kept. "
+             "With --html, write one page with plots that needs no network; two run "
              "documents are also compared, traces of the ranks of a job are lanes of one timeline, two other "
              "traces give a flame graph of their difference.",
     .tail = "record a trace:    TARE_TRACE=app.tare ./app",
@@ -481,6 +484,24 @@ static void name_latest(struct report_args *a, int *argc, char ***argv)
     *argv = names;
 }
 
+/* --open without --html. */
+static int name_page(struct cli *cli, struct report_args *a, char *page, size_t size)
+{
+    tare_status s = file_make_folders(a->history.output_dir, &cli->error);
+    snprintf(page, size, "%s/report.html", a->history.output_dir);
+    a->html = page;
+    return s == TARE_OK ? 0 : cli_fail(cli);
+}
+
+static int show(struct cli *cli, int argc, char **argv, const struct report_args *a, unsigned kind)
+{
+    if (a->trace) return report_fetched(cli, argv[0], a);
+    if (argc == 1 && input_is_comparison(argv[0]))
+        return report_comparison(cli, argv[0], a->html, a->output, formats[a->format].name);
+    if (a->html) return report_page(cli, argc, argv, a);
+    return (kind == RUNS ? report_runs : report_trace)(cli, argc, argv, a);
+}
+
 int cmd_report(struct cli *cli, int argc, char **argv)
 {
     static const struct opt_choice bys[] = {
@@ -498,6 +519,7 @@ int cmd_report(struct cli *cli, int argc, char **argv)
         OPT_ENUM('f', "format", &a.format, formats, "how to print it"),
         OPT_OUT('o', "output", &a.output, "<file>", "write to this file instead of stdout"),
         OPT_JSON(&a.json),
+        OPT_FLAG(0, "open", &a.open, "show that page in the browser (default file: report.html in --output-dir)"),
         OPT_OUT(0, "html", &a.html, "<file>", "a page with plots instead: one file, no network; - is stdout",
                  .not_with = "format json output", .hint = "a page is an answer of its own"),
         OPT_GROUP("of runs"),
@@ -536,24 +558,24 @@ int cmd_report(struct cli *cli, int argc, char **argv)
                  .arg = "<tid>", .only_for = TRACE),
         OPT_END,
     };
+    char page[4096];
     int rc = cli_options(cli, &usage, rows, &argc, &argv);
     if (rc) return rc;
     name_latest(&a, &argc, &argv);
+    if (a.open && !a.html && (rc = name_page(cli, &a, page, sizeof page)) != 0) return rc;
     if (a.json && a.format > RUN_FORMAT_json)
         return cli_usage_error(cli, "--json and --format %s contradict each other", formats[a.format].name);
     if (a.json) a.format = RUN_FORMAT_json;
     if (a.trace && (argc != 1 || !kept_is_name(argv[0])))
         return cli_usage_error(cli, "--trace is for one run that a server keeps: @id, @latest");
-    bool compared = argc == 1 && input_is_comparison(argv[0]);
     unsigned kind = input_holds_run(argv[0]) && !a.trace ? RUNS : TRACE;
-    if (compared) kind = COMPARISON;
+    if (argc == 1 && input_is_comparison(argv[0])) kind = COMPARISON;
     if (a.html) kind = PAGE;
     rc = cli_check_kind(cli, &usage, rows, kind);
     if (rc) return rc;
     rc = output_is_answer(a.html) ? 0 : html_out_check(cli, a.html);
     if (rc) return rc;
-    if (a.trace) return report_fetched(cli, argv[0], &a);
-    if (compared) return report_comparison(cli, argv[0], a.html, a.output, formats[a.format].name);
-    if (a.html) return report_page(cli, argc, argv, &a);
-    return (kind == RUNS ? report_runs : report_trace)(cli, argc, argv, &a);
+    rc = show(cli, argc, argv, &a, kind);
+    if (!rc && a.open && !output_is_answer(a.html)) browser_open(cli, a.html);
+    return rc;
 }

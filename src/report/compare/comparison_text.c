@@ -48,13 +48,24 @@ static const struct comparison_metric *median_of(const struct comparison_case *c
     return NULL;
 }
 
-/* As people say it: "new is 1.62x as fast as base (1.58 to 1.70)". Only of what is decided. */
+/* As people say it: "new is 1.62x as fast as base (1.58 to 1.70)". Of what was not judged: nothing. */
 static bool add_answer(struct buf *b, const struct comparison_metric *m)
 {
     const struct run_estimate *r = &m->ratio;
-    bool faster = strcmp(m->verdict, "improved") == 0, slower = strcmp(m->verdict, "regressed") == 0;
-    if ((!faster && !slower) || !r->known || !r->lo.known || !r->hi.known || !(r->lo.v > 0)) return false;
-    if (faster)
+    bool faster = strcmp(m->verdict, "improved") == 0, same = strcmp(m->verdict, "same") == 0;
+    bool open = strcmp(m->verdict, "inconclusive") == 0;
+    if (!faster && !same && !open && strcmp(m->verdict, "regressed") != 0) return false;
+    bool bounded = r->known && r->lo.known && r->hi.known && r->lo.v > 0;
+    if (!bounded && !open) return false;
+    if (!bounded)
+        buf_add_str(b, "undecided: too few pairs; measure longer");
+    else if (same)
+        buf_printf(b, "new takes as long as base (%s to %s times)", show_number(r->lo.v).s,
+                   show_number(r->hi.v).s);
+    else if (open)
+        buf_printf(b, "undecided: new takes %s to %s times as long as base; measure longer",
+                   show_number(r->lo.v).s, show_number(r->hi.v).s);
+    else if (faster)
         buf_printf(b, "new is %sx as fast as base (%s to %s)", show_number(1 / r->value).s,
                    show_number(1 / r->hi.v).s, show_number(1 / r->lo.v).s);
     else

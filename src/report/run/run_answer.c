@@ -44,19 +44,31 @@ static bool is_answer(const struct run_finding *f)
     return false;
 }
 
+static void add_finding(struct lines *l, const struct run *run, const struct run_finding *f)
+{
+    struct buf b = BUF_INIT;
+    text_name(&b, f->title, TEXT_MOST);
+    if (run->cases.n > 1 && f->case_name && *f->case_name) {
+        buf_add_str(&b, " [");
+        text_name(&b, f->case_name, TEXT_MOST);
+        buf_add_char(&b, ']');
+    }
+    add_line(l, &b);
+}
+
 static void add_findings(struct lines *l, const struct run *run)
 {
+    for (size_t i = 0; i < run->findings.n; i++)
+        if (is_answer(run->findings.at[i])) add_finding(l, run, run->findings.at[i]);
+}
+
+/* Whoever asked for layers wants to know which of them: the one whose finding weighs most stands first. */
+static void add_layer(struct lines *l, const struct run *run)
+{
     for (size_t i = 0; i < run->findings.n; i++) {
-        const struct run_finding *f = run->findings.at[i];
-        struct buf b = BUF_INIT;
-        if (!is_answer(f)) continue;
-        text_name(&b, f->title, TEXT_MOST);
-        if (run->cases.n > 1 && f->case_name && *f->case_name) {
-            buf_add_str(&b, " [");
-            text_name(&b, f->case_name, TEXT_MOST);
-            buf_add_char(&b, ']');
-        }
-        add_line(l, &b);
+        if (strncmp(run->findings.at[i]->id, "layer.", 6) != 0) continue;
+        add_finding(l, run, run->findings.at[i]);
+        return;
     }
 }
 
@@ -161,4 +173,5 @@ void run_answer_text(struct stream *s, const struct run *run)
         add_choice(&l, run);
     else if (run->cases.n == 1)
         add_only_case(&l, run->cases.at[0], strcmp(run->subject.type, "command") == 0);
+    add_layer(&l, run);
 }

@@ -388,7 +388,7 @@ export interface Latency {
   p99?: Estimate | null;
   /** 99.9 % of the runs took no longer; null with too few samples, ns. */
   p999?: Estimate | null;
-  /** ns that each of these (p95, max) exceeds. It falls on a run that failed or still waited, or those that waited may be below it, and is itself null. */
+  /** ns that each of these (p95, max) exceeds. It falls on a run that failed or still waited, those that waited may be below it, or there are too few samples: then it is the lower end of its 95 % interval. It is itself null. */
   at_least?: Record<string, Json> | null;
   /** Distribution of the times. */
   histogram?: Histogram | null;
