@@ -140,6 +140,49 @@ test("a plot is walked with the arrow keys and says where it is", async () => {
   });
 });
 
+test("what is under the pointer is told without room of its own: nothing on the page moves", async () => {
+  const boxes = (page) =>
+    page.evaluate(() => [...document.querySelectorAll("h2, h3, figure, .plot, .drawing, .summary, table, footer")].map((e) => {
+      const { x, y, width, height } = e.getBoundingClientRect();
+      return [e.tagName, e.className, x, y + scrollY, width, height].join(" ");
+    }));
+  for (const [file, least] of [[sweep(), 6], [layered(), 4], [compared(), 1]])
+    for (const width of [375, 1280])
+      await withPage(file, async (page) => {
+        const all = await page.locator(".plot, .drawing").all();
+        let told = 0;
+        for (const one of all) {
+          if (!(await one.isVisible())) continue;
+          await one.scrollIntoViewIfNeeded();
+          await page.mouse.move(1, 1);
+          const [before, b] = [await boxes(page), await one.boundingBox()];
+          for (const [x, y] of [[0.3, 0.4], [0.5, 0.2], [0.7, 0.6]]) {
+            await page.mouse.move(b.x + b.width * x, b.y + b.height * y);
+            await page.evaluate(() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go))));
+            told += (await page.locator(".tip, .readout").count()) > 0;
+            assert.deepEqual(await boxes(page), before);
+          }
+        }
+        assert.ok(told >= least, `${told} places told something`);
+      }, { width });
+});
+
+test("what a run allocates is a table beside the memory of the cases", async () => {
+  const doc = readJson(data("sweep"));
+  doc.cases[0].allocations = {
+    runs: 10, processes: 1, lost: null, each: { blocks: 12.5, bytes: 2048, largest: 1024, peak: 1536, kept: 0 }, first: null,
+    load: { blocks: 3, bytes: 4096, largest: 4096, peak: 4096, kept: 4096 }, sizes: null, other_sites: null,
+    sites: [{ function: "<b>make</b>", file: "/src/made.c", line: 7, blocks: 2, bytes: 64, short_lived: 0.5 }, { function: null, file: "/lib/libort.so", offset: 255, blocks: 1, bytes: 32 }],
+  };
+  await withPage(fill("allocations", [{ kind: "run", name: "r", document: doc }]), async (page) => {
+    const rows = await page.$$eval("#memory .table[aria-label='Allocations'] tbody tr", (all) => all.map((r) => [...r.children].map((c) => c.textContent.replace(/\u00a0/g, " "))));
+    assert.deepEqual(rows, [["batch=1,seq=128", "a run", "12.5", "2 KiB", "1 KiB", "1.5 KiB", "0 B"], ["batch=1,seq=128", "loading", "3", "4 KiB", "4 KiB", "4 KiB", "4 KiB"]]);
+    await page.click("#memory summary");
+    assert.match(await page.textContent("#memory details .table"), /<b>make<\/b> \(made\.c:7\).*libort\.so \+0xff/);
+    assert.deepEqual(await violations(page), []);
+  });
+});
+
 test("plots and drawings are handed out as CSV, SVG and PNG", async () => {
   await withPage(sweep(), async (page) => {
     for (const id of ["throughput-batch", "histogram", "memory"]) {

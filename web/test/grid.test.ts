@@ -76,4 +76,8 @@ test("the extent of an axis holds its intervals and only its series", () => {
   assert.deepEqual(extent(spec, "left"), [4, 9]);
   assert.deepEqual(extent(spec, "right"), [100, 200]);
   assert.equal(extent({ ...spec, series: [] }, "left"), null);
+  const cut = { ...spec, y: { ...spec.y, cut: true }, right: undefined };
+  const of = (values: number[], lo: number[], hi: number[]) => extent({ ...cut, series: [{ label: "x", values, lo, hi, kind: "points" }] }, "left");
+  assert.deepEqual(of([10, 12], [9, 11], [11, 5000]), [9, 14], "one wide interval does not flatten the rest");
+  assert.deepEqual(of([10, 10], [9.9, 9.9], [10.1, 1e9]), [9.9, 10.5]);
 });

@@ -19,16 +19,16 @@ const moved = (s: Static): number | null => {
 
 const ROWS: Row[] = [
   { name: "parameters", format: (v) => si(v), get: (s) => s.parameters },
-  { name: "parameters (B)", format: bytes, get: (s) => s.parameter_bytes },
+  { name: "size of the parameters", format: bytes, get: (s) => s.parameter_bytes },
   { name: "nodes", format: count, get: (s) => s.nodes },
   { name: "nodes of unknown cost", format: count, get: (s) => s.unknown_nodes },
   { name: "multiply-accumulates per run", format: (v) => si(v, "MAC"), get: (s) => cost(s).macs },
   { name: "integer multiply-accumulates per run", format: (v) => si(v, "MAC"), get: (s) => cost(s).int_macs },
   { name: "floating-point operations per run", format: (v) => si(v, "FLOP"), get: (s) => cost(s).flops },
-  { name: "bytes that have to move per run (B)", format: bytes, get: moved },
-  { name: "activations, sum (B)", format: bytes, get: (s) => s.activation_sum },
-  { name: "activations, peak (B)", format: bytes, get: (s) => s.activation_peak },
-  { name: "activations, arena (B)", format: bytes, get: (s) => s.activation_arena },
+  { name: "bytes that have to move per run", format: bytes, get: moved },
+  { name: "activations, sum", format: bytes, get: (s) => s.activation_sum },
+  { name: "activations, peak", format: bytes, get: (s) => s.activation_peak },
+  { name: "activations, arena", format: bytes, get: (s) => s.activation_arena },
 ];
 
 export interface StaticLine {

@@ -66,18 +66,20 @@ function specOf(h: History, s: HistorySeries, i: number): PlotSpec {
     const p = s.points[v];
     return p ? pointName(p) : "";
   };
+  const days = s.points.map((p) => (p.created ?? "").slice(0, 10));
+  const oneDay = days.length > 0 && days[0] !== "" && days.every((d) => d === days[0]);
   return {
     id: `history-${i}`,
     title: `${shown(s.case || h.subject, 80)}: ${h.metric}${s.anchor ? ` against ${shown(s.anchor, 60)}` : ""}`,
     summary: summaryOf(s),
     x: {
-      label: "run, in order of time (UTC)",
-      format: (v) => (s.points.length > 8 ? name(v).slice(0, 10) : name(v).slice(5, 16)),
+      label: `run, in order of time (UTC${oneDay ? `, ${days[0]}` : ""})`,
+      format: (v) => (oneDay ? name(v).slice(11, 16) : s.points.length > 8 ? name(v).slice(0, 10) : name(v).slice(5, 16)),
       values: s.points.map((_, k) => k),
       ticks: ticksOf(s.points.length),
       air: true,
     },
-    y: { label: s.anchor ? "ratio to the anchor" : h.metric, format },
+    y: { label: s.anchor ? "ratio to the anchor" : h.metric, format, cut: true },
     series: [
       {
         label: h.metric,

@@ -4,13 +4,14 @@ import { useMemo } from "preact/hooks";
 import type { Grid } from "../data/grid";
 import { watchedCase } from "../data/headline";
 import { type MemoryRow, memoryRows } from "../data/memory";
-import type { Item, Page, RunDocument } from "../data/page";
+import type { AllocSite, Case, Item, Page, RunDocument } from "../data/page";
 import { panelById, readTimeline, timelineFor } from "../data/timeline";
 import { type BarRow, barsScene } from "../scenes/bars";
 import type { Section, SectionProps } from "../sections";
 import { Drawing, Key } from "../ui/Drawing";
-import { bytes, interval, known, percent, shown } from "../ui/format";
+import { bytes, count, interval, isKnown, known, number, percent, shown } from "../ui/format";
 import { Plot } from "../ui/Plot";
+import { Table } from "../ui/Table";
 import { useColours } from "../ui/theme";
 import { panelSpec } from "./timeline";
 
@@ -105,13 +106,77 @@ function OverTime(props: { page: Page; run: RunDocument }) {
   return spec ? <Plot spec={spec} /> : null;
 }
 
+// ---- what a run allocates (tare bench --memory) ----
+
+const STAGES = [["each", "a run"], ["first", "the first run"], ["load", "loading"]] as const;
+
+function allocationGrid(cases: Case[]): Grid {
+  const columns: Grid["columns"] = [
+    { title: "case", text: true },
+    { title: "when", text: true },
+    { title: "blocks", format: (v) => number(v, 4) },
+    { title: "allocated (B)", format: bytes },
+    { title: "largest block (B)", format: bytes },
+    { title: "most held at once (B)", format: bytes },
+    { title: "kept at its end (B)", format: bytes },
+  ];
+  const rows = cases.flatMap((c) =>
+    STAGES.flatMap(([key, when]) => {
+      const s = c.allocations?.[key];
+      return s ? [[c.name, when, s.blocks, s.bytes, s.largest, s.peak, s.kept]] : [];
+    }),
+  );
+  return { columns, rows };
+}
+
+/** A function, else the line, else where in which library. */
+function siteName(s: AllocSite): string {
+  const file = (s.file ?? s.library ?? "").split("/").pop() ?? "";
+  if (s.function) return file ? `${s.function} (${file}${isKnown(s.line) ? `:${s.line}` : ""})` : s.function;
+  return `${file || "unknown"}${isKnown(s.line) ? `:${s.line}` : isKnown(s.offset) ? ` +0x${s.offset.toString(16)}` : ""}`;
+}
+
+function siteGrid(cases: Case[]): Grid {
+  const columns: Grid["columns"] = [
+    { title: "where", text: true },
+    { title: "case", text: true },
+    { title: "blocks a run", format: (v) => number(v, 4) },
+    { title: "bytes a run (B)", format: bytes },
+    { title: "largest block (B)", format: bytes },
+    { title: "freed within 1 ms", format: percent },
+  ];
+  const rows = cases.flatMap((c) => (c.allocations?.sites ?? []).map((s) => [siteName(s), c.name, s.blocks, s.bytes, s.largest, s.short_lived]));
+  return { columns, rows };
+}
+
+function Allocations(props: { cases: Case[] }) {
+  const stages = useMemo(() => allocationGrid(props.cases), [props.cases]);
+  const sites = useMemo(() => siteGrid(props.cases), [props.cases]);
+  if (!stages.rows.length) return null;
+  const lost = props.cases.reduce((sum, c) => sum + (c.allocations?.lost ?? 0), 0);
+  return (
+    <>
+      <h3>Allocations</h3>
+      <Table grid={stages} caption="Allocations" />
+      {sites.rows.length > 0 && (
+        <details class="more">
+          <summary>Where a run allocates: {count(sites.rows.length)} places</summary>
+          <Table grid={sites} caption="Where a run allocates" />
+        </details>
+      )}
+      <p class="note">Recorded in a process of its own: nothing of it is in what is timed.{lost ? ` ${count(lost)} records were lost.` : ""}</p>
+    </>
+  );
+}
+
 function Memory(props: SectionProps) {
   const run = props.item.document as RunDocument;
   const rows = useMemo(() => memoryRows(run.cases ?? []), [run]);
   return (
     <>
-      <PerCase rows={rows} />
+      {rows.length > 0 && <PerCase rows={rows} />}
       <OverTime page={props.page} run={run} />
+      <Allocations cases={run.cases ?? []} />
     </>
   );
 }
@@ -121,6 +186,6 @@ export const memory: Section = {
   title: "Memory",
   // Of a watched program the peak stands in the headline and the curve in the timeline.
   applies: (item: Item) =>
-    item.kind === "run" && !watchedCase(item.document) && memoryRows(item.document.cases ?? []).length > 0,
+    item.kind === "run" && !watchedCase(item.document) && (memoryRows(item.document.cases ?? []).length > 0 || (item.document.cases ?? []).some((c) => c.allocations)),
   Component: Memory,
 };

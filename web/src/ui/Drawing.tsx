@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Drawing.tsx - a scene in a Figure: drawn on a canvas as wide as its box, with one line above it that tells in words what
-// is under the pointer or under the arrow keys.
+// Drawing.tsx - a scene in a Figure: drawn on a canvas as wide as its box; what is under the pointer, or under the arrow
+// keys, is told in words beside it.
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Grid } from "../data/grid";
@@ -9,6 +9,7 @@ import { Figure } from "./Figure";
 import { shown } from "./format";
 import { canvasPen, SvgPen } from "./pen";
 import { type Colours, useColours } from "./theme";
+import { Tip, type TipAt } from "./Tip";
 import { useWidth } from "./width";
 
 export interface DrawingProps {
@@ -69,11 +70,19 @@ function Ring(props: { target: Target | undefined }) {
   return t ? <i class="ring" style={{ left: `${t.x}px`, top: `${t.y}px`, width: `${t.w}px`, height: `${t.h}px` }} /> : null;
 }
 
+/** Where a target is in the window. */
+function besideOf(canvas: HTMLCanvasElement | null, t: Target | undefined): TipAt | null {
+  if (!canvas || !t) return null;
+  const r = canvas.getBoundingClientRect();
+  return { x: r.left + t.x + Math.min(t.w, 60), y: r.top + t.y + t.h / 2 };
+}
+
 export function Drawing(props: DrawingProps) {
   const colours = useColours();
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const width = useWidth(box, FIRST_WIDTH);
+  const pointer = useRef<TipAt | null>(null); // null: keys lead
   const [at, setAt] = useState<number | null>(null);
   const scene = useMemo(() => (width ? props.scene(width, colours) : null), [props.scene, width, colours]);
   useEffect(() => (scene !== null && canvas.current ? paint(canvas.current, scene, width) : undefined), [scene, width]);
@@ -83,9 +92,11 @@ export function Drawing(props: DrawingProps) {
     const step = STEPS[e.key];
     if (!step || !targets.length || e.ctrlKey || e.metaKey || e.altKey) return;
     e.preventDefault();
+    pointer.current = null;
     setAt(step(at ?? -1, targets.length));
   };
   const onMove = (e: PointerEvent) => {
+    pointer.current = { x: e.clientX, y: e.clientY };
     const place = canvas.current!.getBoundingClientRect();
     setAt(under(targets, e.clientX - place.left, e.clientY - place.top));
   };
@@ -102,9 +113,10 @@ export function Drawing(props: DrawingProps) {
       svg={() => (scene ? svgOf(scene, width, colours, props.title) : "")}
     >
       <div class="legend">{props.legend}</div>
-      <p class="answer" aria-live="polite">
+      <p class="answer hidden" aria-live="polite">
         {answer}
       </p>
+      <Tip at={at === null ? null : (pointer.current ?? besideOf(canvas.current, targets[at]))} name={answer} parts={[]} />
       <div
         class="drawing"
         ref={box}

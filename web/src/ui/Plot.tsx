@@ -36,6 +36,22 @@ function valueText(spec: PlotSpec, s: PlotSeries, i: number): string {
 const placeText = (spec: PlotSpec, i: number): string =>
   shown(spec.x.names ? (spec.x.names[i] ?? "") : spec.x.format(spec.x.values[i]!), 60);
 
+/** The values under the cursor. It lies over the legend and takes no room: nothing moves when it comes and goes. */
+function Readout(props: { spec: PlotSpec; at: number; colours: Colours }) {
+  const { spec, at, colours } = props;
+  return (
+    <div class="readout" aria-hidden="true">
+      {spec.series.map((s, i) => (
+        <span>
+          <i style={{ background: colourOf(s, i, colours) }} class={s.dash ? "dash" : ""} />
+          {shown(s.label, 60)} <b>{valueText(spec, s, at)}</b>
+        </span>
+      ))}
+      <span class="place">{`${spec.x.label}: ${placeText(spec, at)}`}</span>
+    </div>
+  );
+}
+
 function Legend(props: {
   spec: PlotSpec;
   at: number | null;
@@ -50,10 +66,9 @@ function Legend(props: {
         <button type="button" aria-pressed={!props.hidden.has(i)} onClick={() => props.onToggle(i)}>
           <i style={{ background: colourOf(s, i, colours) }} class={s.dash ? "dash" : ""} />
           {shown(s.label, 60)}
-          {at !== null && <b>{valueText(spec, s, at)}</b>}
         </button>
       ))}
-      <span class="place">{at === null ? "" : `${spec.x.label}: ${placeText(spec, at)}`}</span>
+      {at !== null && <Readout spec={spec} at={at} colours={colours} />}
     </div>
   );
 }

@@ -27,7 +27,7 @@ export function Tip(props: { at: TipAt | null; name: string; parts: string[] }) 
   const { clientWidth, clientHeight } = document.documentElement;
   return (
     <div class="tip" aria-hidden="true" style={tipPlace(props.at, clientWidth, clientHeight)}>
-      <b>{props.name}</b>
+      {props.parts.length ? <b>{props.name}</b> : props.name}
       {props.parts.map((part) => <span>{part}</span>)}
     </div>
   );

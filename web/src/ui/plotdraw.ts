@@ -65,6 +65,7 @@ function drawWhisker(pen: Pen, f: Frame, x: number, middle: number, ends: (numbe
       ],
       stroke,
     );
+    if (y !== end) continue; // cut off: it goes on
     pen.path(
       [
         [x - WHISKER, y],

@@ -28,6 +28,8 @@ export interface PlotAxis {
   binary?: boolean;
   /** Keep zero in sight. */
   zero?: boolean;
+  /** Ends of intervals that lie far beyond all values are cut off: one wide interval must not flatten the rest. */
+  cut?: boolean;
 }
 
 export interface PlotX extends PlotAxis {
@@ -89,20 +91,30 @@ export function gridOf(spec: PlotSpec): Grid {
   return { columns, rows };
 }
 
-/** Least and greatest known value of all series on an axis, intervals included; null without any. */
-export function extent(spec: PlotSpec, axis: "left" | "right"): [number, number] | null {
+function extentOf(lists: readonly (ArrayLike<number | null> | undefined)[]): [number, number] | null {
   let low = Infinity;
   let high = -Infinity;
-  for (const s of spec.series) {
-    if ((s.axis ?? "left") !== axis) continue;
-    for (const list of [s.values, s.lo, s.hi]) {
-      for (let i = 0; list && i < list.length; i++) {
-        const v = list[i];
-        if (v === null || v === undefined || !Number.isFinite(v)) continue;
-        if (v < low) low = v;
-        if (v > high) high = v;
-      }
+  for (const list of lists) {
+    for (let i = 0; list && i < list.length; i++) {
+      const v = list[i];
+      if (v === null || v === undefined || !Number.isFinite(v)) continue;
+      if (v < low) low = v;
+      if (v > high) high = v;
     }
   }
   return low <= high ? [low, high] : null;
+}
+
+const FAR = 1; // of the span of the values: how far an interval may reach beyond them where it is cut
+const LEAST_SPAN = 0.05; // of the value, where all are alike
+
+/** Least and greatest known value of all series on an axis, intervals included; null without any. */
+export function extent(spec: PlotSpec, axis: "left" | "right"): [number, number] | null {
+  const on = spec.series.filter((s) => (s.axis ?? "left") === axis);
+  const values = extentOf(on.map((s) => s.values));
+  const whole = extentOf(on.flatMap((s) => [s.values, s.lo, s.hi]));
+  const cut = axis === "left" ? spec.y.cut : spec.right?.cut;
+  if (!cut || !values || !whole) return whole;
+  const far = FAR * Math.max(values[1] - values[0], Math.abs(values[1]) * LEAST_SPAN);
+  return [Math.max(whole[0], values[0] - far), Math.min(whole[1], values[1] + far)];
 }
