@@ -11,6 +11,7 @@ from tare import _answers, _gpu_block, _gpu_memory, _memory, _memory_block
 from tare._gpu import HOST_ONLY
 from tare._model_inputs import Inputs
 from tare._model_layers import LayerProfiles, profile_module
+from tare._model_record import with_facts, with_layers
 from tare._model_results import BenchmarkResults, ProfileResults
 from tare._model_subject import ModelError, open_subject, usable_device
 from tare._model_weigh import Whole, failed, layers_of_onnx, static_of_onnx, weigh
@@ -79,8 +80,11 @@ class ModelProfiler:
         subject, inputs = self._next(input_data, batch_size)
         run, more = self._weigh_with_hooks(subject, inputs, num_runs, warmup_runs)
         more["model"] = self._model_facts(subject, inputs)
+        run = with_facts(run, more["model"])
         if detailed_analysis:
             more.update(self._details(subject.kind, num_runs))
+        if "layers" in more:
+            run = with_layers(run, more["layers"])
         results = ProfileResults(run, run.cases[0], more)
         self._add_rates(results, inputs)
         self._runs.append(run)
@@ -243,6 +247,13 @@ class ModelProfiler:
         Inputs and batch size are those of the last call unless they are given."""
         _check_runs(num_runs)
         subject, inputs = self._next(input_data, batch_size)
+        out = self._layers(subject, inputs, layer_names, num_runs, warmup_runs)
+        last = self._runs[-1].cases if self._runs else []
+        if layer_names is None and len(last) == 1 and last[0].params.get("batch") == out.params.get("batch"):
+            self._runs[-1] = with_layers(self._runs[-1], out)  # of the case that was measured last
+        return out
+
+    def _layers(self, subject: Any, inputs: Inputs | None, layer_names: list[str] | None, num_runs: int, warmup_runs: int) -> LayerProfiles:
         if subject.kind == "onnx":
             return layers_of_onnx(subject, inputs, layer_names, {"runs": num_runs, "batch": self._batch})
         if subject.kind != "torch":

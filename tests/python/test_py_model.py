@@ -395,6 +395,30 @@ def test_exports(profiler, tmp_path, validator):
         profiler.export_json(tmp_path / "no" / "folder.json")
 
 
+def test_the_document_holds_the_model_and_its_layers(profiler, tmp_path, validator):
+    results = profiler.profile(IDS, num_runs=10, warmup_runs=1)
+    case = profiler.document["cases"][0]
+    assert case["layers"] is None and "layers" in case["unknown"]
+    layers = profiler.profile_layers(num_runs=3, warmup_runs=1)
+    document = json.loads(profiler.export_json(tmp_path / "run.json"))
+    validator.validate(document)
+    case, static = document["cases"][0], document["subject"]["static"]
+    assert static["parameters"] == results["model"]["parameters"] > 0
+    assert case["cost"]["flops"] == results["model"]["flops"] == static["cost_per_run"]["flops"] > 0
+    assert {row["name"]: row["parameters"] for row in case["layers"]} == {name: row["parameters"] for name, row in layers.items()}
+    assert sum(row["parameters"] for row in case["layers"]) == static["parameters"]
+    assert all(row["time_ns"] >= 0 and row["calls"] >= 0 for row in case["layers"]) and case["profile"]["runs"] == 3
+    assert not {"layers", "profile", "cost"} & {path.split(".")[0] for path in case["unknown"]}
+    profiler.profile_layers(layer_names=["emb"], num_runs=2)  # groups of some are an answer of their own
+    assert profiler.document["cases"][0]["layers"] == case["layers"]
+
+
+def test_detailed_analysis_is_in_the_document(profiler, validator):
+    document = profiler.profile(IDS, num_runs=5, warmup_runs=1, detailed_analysis=True).document
+    validator.validate(document)
+    assert document["cases"][0]["layers"]
+
+
 def test_the_html_page_holds_the_run(profiler, package, tmp_path):
     if not (package / "tare" / "page.html").exists():
         pytest.skip("the package was built without the page (no node)")
