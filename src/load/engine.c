@@ -307,8 +307,3 @@ tare_status load_run(struct load_engine *e, const struct load_window *w, struct 
     out->cpu_ns = clock_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
     return e->broken;
 }
-
-void load_result_release(struct load_result *r)
-{
-    vec_release(&r->outcomes);
-}

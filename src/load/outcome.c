@@ -2,6 +2,8 @@
  * outcome.c - see outcome.h. Apart from the engine: who only reads documents of requests needs no network. */
 #include "load/outcome.h"
 
+#include "load/engine.h"
+
 static const struct {
     const char *word, *help;
 } words[LOAD_FAULTS] = {
@@ -39,4 +41,10 @@ const char *load_fault_word(unsigned fault)
 const char *load_fault_help(unsigned fault)
 {
     return fault < LOAD_FAULTS ? words[fault].help : "unknown";
+}
+
+/* Here and not in engine.c: the Python extension carries the harness, but no sockets. */
+void load_result_release(struct load_result *r)
+{
+    vec_release(&r->outcomes);
 }
