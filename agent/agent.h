@@ -119,6 +119,7 @@ struct self {
     int64_t left;     /* bytes until the next sample; the hot path knows only this */
     const char *busy; /* in here, since this frame of the stack: what we do ourselves is not recorded */
     uint32_t within;  /* in Python's allocator, which was told of already */
+    uint32_t inside;  /* in malloc itself, which a signal handler must not ask anything then */
     uint32_t number;
     uint32_t on_main;      /* 1: the main thread, 2: another */
     uint32_t session;      /* settings.session that `left` is of */

@@ -80,15 +80,22 @@ OURS(brk);
 OURS(dlclose);
 #undef OURS
 
-/* Where we are not in front: what the program calls. An executable may stand for a function of a library by a stub of
- * its own, which leads to us once its table is changed; the first library that has the function is meant then. */
+/* An executable may stand for a function of a library by a stub of its own, which leads to the library. */
+static bool is_stub(void *function)
+{
+    Dl_info info;
+    ElfW(Sym) *symbol = NULL;
+    return function && dladdr1(function, &info, (void **)&symbol, RTLD_DL_SYMENT) && symbol &&
+           !symbol->st_shndx;
+}
+
+/* Where we are not in front: what the program calls. A stub leads to us once its table is changed; the first library
+ * that has the function is meant then. */
 static void *found_by_program(const char *name)
 {
     void *used = dlsym(RTLD_DEFAULT, name), *out = NULL;
     Dl_info info;
-    ElfW(Sym) *symbol = NULL;
-    if (!used || !dladdr1(used, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol || symbol->st_shndx)
-        return used;
+    if (!is_stub(used)) return used;
     for (const struct link_map *l = _r_debug.r_map; l && !out; l = l->l_next) {
         void *h = l->l_name[0] ? dlopen(l->l_name, RTLD_NOLOAD | RTLD_LAZY) : NULL;
         void *at = h ? dlsym(h, name) : NULL;
@@ -135,7 +142,8 @@ static bool resolve(bool attached)
     if (attached)
         settings.libc_malloc = libc && !settings.other_malloc;
     else
-        settings.libc_malloc = used == mine && libc; /* else the program's own comes before ours */
+        settings.libc_malloc =
+            (used == mine || is_stub(used)) && libc; /* else the program's own comes before ours */
     resolving = false;
     return true;
 }
@@ -167,6 +175,14 @@ static void first_free(void *p)
 }
 
 /* ---- the slow way ---- */
+
+/* The real one, and that it is under way. A handler that jumps out leaves it so: then only HEAP is told less often. */
+#define INSIDE(call)   \
+    do {               \
+        self.inside++; \
+        call;          \
+        self.inside--; \
+    } while (0)
 
 /* False: in here already, as what we call allocates, which it does only where a process joins or ends, or a signal
  * handler does: that one's are lost. A longjmp may have left without telling: then the frame that was in here lies
@@ -229,7 +245,7 @@ static void note_heap_due(struct slot *s, uint64_t now, uint64_t next)
 static inline void note_heap(struct slot *s, uint64_t now)
 {
     uint64_t next = __atomic_load_n(&agent->next_heap, __ATOMIC_RELAXED);
-    if (__builtin_expect(now >= next, 0)) note_heap_due(s, now, next);
+    if (__builtin_expect(now >= next, 0) && !self.inside) note_heap_due(s, now, next);
 }
 
 /* ALLOC or MAP, v[0] and v[3] of it, with the stack of the hook's caller. */
@@ -300,7 +316,9 @@ void note_object(void *p, size_t size, void *const *fp)
 static ALWAYS void put_free(struct slot *s, void *p, uint64_t at)
 {
     const uint64_t v[2] = {at, (uint64_t)(uintptr_t)p};
-    if (s && slots_time(s, at)) slot_block(s, MEMORY_FREE, v);
+    if (!s || !slots_time(s, at)) return;
+    slot_block(s, MEMORY_FREE, v);
+    note_heap(s, at);
 }
 
 void note_free(void *p)
@@ -329,7 +347,8 @@ static void *slow_realloc(void *p, size_t size, void *const *fp)
     if (me->within || !enter(me)) return real.realloc(p, size);
     if (agent && agent->state == AGENT_ON) known = !settings.every || sample_forget((uint64_t)(uintptr_t)p);
     if (known && (s = slot_take())) before = agent_ticks();
-    void *q = real.realloc(p, size);
+    void *q;
+    INSIDE(q = real.realloc(p, size));
     int saved = errno;
     bool gone = q || !size;
     if (gone) put_free(s, p, before);
@@ -354,14 +373,16 @@ static void *slow_realloc(void *p, size_t size, void *const *fp)
 
 EXPORT void *malloc(size_t size)
 {
-    void *p = real.malloc(size);
+    void *p;
+    INSIDE(p = real.malloc(size));
     COUNTED(p, size);
     return p;
 }
 
 EXPORT void *calloc(size_t n, size_t size)
 {
-    void *p = real.calloc(n, size);
+    void *p;
+    INSIDE(p = real.calloc(n, size));
     COUNTED(p, n * size);
     return p;
 }
@@ -369,13 +390,14 @@ EXPORT void *calloc(size_t n, size_t size)
 EXPORT void free(void *p)
 {
     if (filter_may_know(p) && !self.within) note_free(p);
-    real.free(p);
+    INSIDE(real.free(p));
 }
 
 EXPORT void *realloc(void *p, size_t size)
 {
     if (p && filter_may_know(p)) return slow_realloc(p, size, HERE);
-    void *q = real.realloc(p, size);
+    void *q;
+    INSIDE(q = real.realloc(p, size));
     COUNTED(q, size);
     return q;
 }

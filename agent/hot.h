@@ -31,7 +31,7 @@ enum { TICK_SHIFT = 4 };
 #else
 enum { TICK_SHIFT = 0 };
 #endif
-#define TICKS(of_tsc) ((UINT64_C(1) << (of_tsc)) >> TICK_SHIFT)
+#define TICKS(of_tsc) ((UINT64_C(1) << (of_tsc)) >> (settings.clock.tsc ? TICK_SHIFT : 0))
 
 static inline uint64_t agent_ticks(void)
 {

@@ -191,7 +191,7 @@ static void parts_add_up(void **state)
     memory_tell(m, UNMAP, t + 3, 0xa00000, MIB);
     memory_tell(m, HEAP, t + 4, 10 * MIB, 2 * MIB, 4 * MIB, 3 * MIB, 0, 100);
     struct memory_profile all = sum_of(m);
-    struct memory_resident r = memory_resident(&all.processes[0]);
+    struct memory_resident r = memory_resident(&all.processes[0].heap);
     assert_true(r.known && r.malloc_told && r.resident == 10 * MIB);
     assert_true(r.part[MEMORY_PART_MALLOC] == 3 * MIB && r.part[MEMORY_PART_FREE] == MIB);
     assert_true(r.part[MEMORY_PART_ARENAS] == MIB && r.part[MEMORY_PART_MAPS] == 40960);
@@ -200,13 +200,13 @@ static void parts_add_up(void **state)
     for (int i = 0; i < MEMORY_PARTS; i++) sum += r.part[i];
     assert_true(sum == r.resident);
     all.processes[0].heap.resident = MIB; /* less than was asked for */
-    r = memory_resident(&all.processes[0]);
+    r = memory_resident(&all.processes[0].heap);
     assert_true(r.part[MEMORY_PART_REST] == 0 && r.part[MEMORY_PART_ABSENT] == 1.0 * MIB - 7 * MIB - 40960);
     all.processes[0].heap.held = all.processes[0].heap.used = 0;
-    r = memory_resident(&all.processes[0]);
+    r = memory_resident(&all.processes[0].heap);
     assert_true(!r.malloc_told && isnan(r.part[MEMORY_PART_FREE]));
     all.processes[0].heap.known = false;
-    assert_false(memory_resident(&all.processes[0]).known);
+    assert_false(memory_resident(&all.processes[0].heap).known);
     memory_profile_release(&all);
 }
 
@@ -365,6 +365,36 @@ static void free_memory_of_malloc(void **state)
     }
 }
 
+/* What malloc keeps is mostly free after the peak, and pages of files come when they like: all readings are looked at.
+ * What is free in one reading only is about to be used again. */
+static void readings_far_from_the_peak_count(void **state)
+{
+    static const char *const ids[] = {"memory.fragmented", "memory.page-cache"};
+    static const struct {
+        uint64_t used[5],
+            file[5]; /* MiB, a second apart, of 200 that malloc holds; the peak is at the first */
+        bool is[2];
+    } rows[] = {
+        {{190, 190, 50, 45, 52}, {0}, {true, false}},
+        {{190, 190, 50, 190, 50}, {0}, {false, false}},
+        {{190, 190, 190, 190, 190}, {1, 1, 1, 120, 1}, {false, true}},
+    };
+    struct memory_making *m = *state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        memory_join(m, m->at.trace, 0);
+        uint64_t a = memory_python(m, 0, "a.py", "a", 1), t = memory_time(m, 1);
+        memory_tell(m, ALLOC, t, 0x10000, 150 * MIB, a);
+        memory_tell(m, FREE, t + 1000, 0x10000);
+        for (uint64_t k = 0; k < 5; k++)
+            memory_tell(m, HEAP, t + k * 1000 * MS, 250 * MIB, rows[i].file[k] * MIB, 200 * MIB,
+                        rows[i].used[k] * MIB, 0, MIB);
+        struct memory_profile all = sum_of(m);
+        for (int k = 0; k < 2; k++) assert_int_equal(found(&all, ids[k], NULL, NULL), rows[i].is[k]);
+        memory_profile_release(&all);
+        MUST(unlink(m->at.trace) == 0);
+    }
+}
+
 /* docs/memory.md has a row for every rule. */
 static void rules_are_on_the_page(void **state)
 {
@@ -424,6 +454,7 @@ int main(void)
         TEST(a_growing_container_is_named),
         TEST(blocks_of_any_size_are_no_container),
         TEST(free_memory_of_malloc),
+        TEST(readings_far_from_the_peak_count),
         cmocka_unit_test(rules_are_on_the_page),
         TEST(each_allocation_may_fail),
     };

@@ -138,7 +138,7 @@ static void what_malloc_maps_is_not_held_twice(void **state)
     struct memory_profile all = sum_of(m);
     const struct memory_process *p = &all.processes[0];
     assert_true(p->peak.sum == 0x5000 && p->at_end.sum == 0x5000 && site(p, "a")->at_end.sum == 0x5000);
-    struct memory_resident r = memory_resident(p);
+    struct memory_resident r = memory_resident(&p->heap);
     assert_true(r.known && !r.malloc_told);
     assert_true(r.part[MEMORY_PART_MALLOC] == 0x5000 && r.part[MEMORY_PART_FREE] == 0x70000 - 0x5000);
     assert_true(r.part[MEMORY_PART_MAPS] == 0 && r.part[MEMORY_PART_REST] == 0x90000 - 0x70000 - 0x1000);

@@ -251,13 +251,30 @@ static uint64_t apart(uint64_t a, uint64_t b)
     return a > b ? a - b : b - a;
 }
 
+static uint64_t free_of(const struct memory_heap *h)
+{
+    return h->held > h->used ? h->held - h->used : 0;
+}
+
+/* What a program frees and takes again is free for a moment only: of three readings in a row the least counts. */
+static void keep_idle(struct memory_replay *r, const struct memory_heap *now)
+{
+    const struct memory_heap *least = now;
+    for (int i = 0; i < 2; i++) {
+        if (!r->before[i].known) least = NULL;
+        if (least && free_of(&r->before[i]) < free_of(least)) least = &r->before[i];
+    }
+    if (least && (!r->sum.idle.known || free_of(least) > free_of(&r->sum.idle))) r->sum.idle = *least;
+    r->before[1] = r->before[0];
+    r->before[0] = *now;
+}
+
 /* Readings are about a second apart: the greatest of them may be of long before the peak, so the nearest is kept. */
 static void heap_now(struct memory_replay *r, const struct memory_record *w)
 {
-    struct memory_heap *h = &r->sum.heap;
     uint64_t peak = r->sum.peak_ns;
-    if (w->HEAP.resident == 0 || (h->known && apart(h->at_ns, peak) <= apart(w->HEAP.at, peak))) return;
-    *h = (struct memory_heap){.known = true,
+    if (w->HEAP.resident == 0) return;
+    struct memory_heap now = {.known = true,
                               .at_ns = w->HEAP.at,
                               .resident = w->HEAP.resident,
                               .file = w->HEAP.file,
@@ -269,7 +286,11 @@ static void heap_now(struct memory_replay *r, const struct memory_record *w)
                               .maps = r->maps,
                               .arenas = r->arenas,
                               .pools = r->pools};
-    add(&h->program, weigh(h->maps, 1), -1);
+    add(&now.program, weigh(now.maps, 1), -1);
+    struct memory_heap *h = &r->sum.heap, *cached = &r->sum.cached;
+    if (!h->known || apart(now.at_ns, peak) < apart(h->at_ns, peak)) *h = now;
+    if (!cached->known || now.file > cached->file) *cached = now;
+    keep_idle(r, &now);
 }
 
 static tare_status happened(struct memory_replay *r, const struct memory_record *w, tare_error *err)

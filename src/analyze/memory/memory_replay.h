@@ -30,6 +30,7 @@ struct memory_replay {
     struct memory_process sum;
     uint64_t events, peak_event; /* counted from 1 */
     size_t moment;
+    struct memory_heap before[2]; /* the last readings, the latest first */
     bool again;
 };
 

@@ -2,9 +2,8 @@
  * memory_resident.c - see memory_resident.h. */
 #include "analyze/memory/memory_resident.h"
 
-struct memory_resident memory_resident(const struct memory_process *p)
+struct memory_resident memory_resident(const struct memory_heap *h)
 {
-    const struct memory_heap *h = &p->heap;
     struct memory_resident r = {
         .known = h->known, .malloc_told = h->held > 0, .resident = (double)h->resident};
     if (!h->known) return r;

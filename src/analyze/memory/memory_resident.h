@@ -25,6 +25,6 @@ struct memory_resident {
     double part[MEMORY_PARTS]; /* NAN: unknown. Their sum, unknown ones left out, is `resident` */
     double resident;
 };
-struct memory_resident memory_resident(const struct memory_process *p);
+struct memory_resident memory_resident(const struct memory_heap *h); /* a reading */
 
 #endif

@@ -17,7 +17,6 @@ struct memory_judging {
     struct judging base;
     const struct memory_process *p;
     const struct memory_groups *lines;
-    struct memory_resident r;
     struct memory_findings *out;
 };
 
@@ -154,58 +153,70 @@ static void container(struct memory_judging *j)
 
 /* ---- allocators ---- */
 
-static void heap_numbers(struct memory_judging *j, struct run_finding *f)
+/* Of malloc: at the peak, or where it kept most for longer than a moment. */
+struct idle {
+    const struct memory_heap *heap;
+    struct memory_resident r;
+    double free;
+    bool any, spread; /* worth telling; over heaps of threads */
+};
+
+enum { THREADS_MANY = 8 };
+static struct idle idle_of(const struct memory_judging *j)
 {
-    const struct memory_heap *h = &j->p->heap;
+    struct idle out = {&j->p->idle, memory_resident(&j->p->idle), 0, false, false};
+    struct memory_resident peak = memory_resident(&j->p->heap);
+    if (!out.r.known || (peak.known && peak.part[MEMORY_PART_FREE] > out.r.part[MEMORY_PART_FREE])) {
+        out.heap = &j->p->heap;
+        out.r = peak;
+    }
+    out.free = out.r.part[MEMORY_PART_FREE];
+    out.any = out.r.known && out.r.malloc_told && out.free >= fmax(32 * MIB, 0.2 * out.r.resident);
+    out.spread = j->p->threads >= THREADS_MANY && out.free >= 2 * (double)out.heap->top;
+    return out;
+}
+
+static void heap_numbers(struct memory_judging *j, const struct memory_heap *h, struct run_finding *f)
+{
     EVIDENCE(j, f, {"resident_bytes", (double)h->resident}, {"malloc_held", (double)h->held},
              {"malloc_used", (double)h->used}, {"malloc_top", (double)h->top},
              {"threads", (double)j->p->threads});
 }
 
-enum { THREADS_MANY = 8 };
-static bool is_spread_over_arenas(const struct memory_judging *j)
-{
-    return j->p->threads >= THREADS_MANY && j->r.part[MEMORY_PART_FREE] >= 2 * (double)j->p->heap.top;
-}
-
-static bool is_idle(const struct memory_judging *j)
-{
-    return j->r.known && j->r.malloc_told &&
-           j->r.part[MEMORY_PART_FREE] >= fmax(32 * MIB, 0.2 * j->r.resident);
-}
-
 static void fragmented(struct memory_judging *j)
 {
-    if (!is_idle(j) || is_spread_over_arenas(j)) return;
-    bool top = (double)j->p->heap.top >= j->r.part[MEMORY_PART_FREE] / 2;
-    struct run_finding *f = finding_start(
-        &j->base, NULL, "malloc holds %s that the program has freed, of %s resident%s",
-        show_bytes(j->r.part[MEMORY_PART_FREE]).s, show_bytes(j->r.resident).s, top ? "" : ": fragments");
+    struct idle i = idle_of(j);
+    if (!i.any || i.spread) return;
+    bool top = (double)i.heap->top >= i.free / 2;
+    struct run_finding *f =
+        finding_start(&j->base, NULL, "malloc holds %s that the program has freed, of %s resident%s",
+                      show_bytes(i.free).s, show_bytes(i.r.resident).s, top ? "" : ": fragments");
     if (top)
         finding_action(
             &j->base, f,
             "it is free at the top of the heap: MALLOC_TRIM_THRESHOLD_=131072 in the environment gives it "
             "back, and so does malloc_trim(0) after the load");
-    heap_numbers(j, f);
+    heap_numbers(j, i.heap, f);
 }
 
 static void arenas(struct memory_judging *j)
 {
-    if (!is_idle(j) || !is_spread_over_arenas(j)) return;
+    struct idle i = idle_of(j);
+    if (!i.any || !i.spread) return;
     struct run_finding *f = finding_start(
         &j->base, NULL, "malloc holds %s that the program has freed, of %s resident, and %s allocate",
-        show_bytes(j->r.part[MEMORY_PART_FREE]).s, show_bytes(j->r.resident).s,
-        show_count((double)j->p->threads, "thread").s);
-    heap_numbers(j, f);
+        show_bytes(i.free).s, show_bytes(i.r.resident).s, show_count((double)j->p->threads, "thread").s);
+    heap_numbers(j, i.heap, f);
 }
 
 static void page_cache(struct memory_judging *j)
 {
-    double file = j->r.known ? j->r.part[MEMORY_PART_FILES] : NAN;
-    if (!(file >= fmax(64 * MIB, 0.3 * j->r.resident))) return;
+    const struct memory_heap *h = &j->p->cached;
+    double file = (double)h->file, resident = (double)h->resident;
+    if (!h->known || !(file >= fmax(64 * MIB, 0.3 * resident))) return;
     struct run_finding *f = finding_start(&j->base, NULL, "%s of the %s resident are pages of files",
-                                          show_bytes(file).s, show_bytes(j->r.resident).s);
-    EVIDENCE(j, f, {"file_bytes", file}, {"resident_bytes", j->r.resident}, {"share", file / j->r.resident});
+                                          show_bytes(file).s, show_bytes(resident).s);
+    EVIDENCE(j, f, {"file_bytes", file}, {"resident_bytes", resident}, {"share", file / resident});
 }
 
 /* ---- all of them ---- */
@@ -258,7 +269,6 @@ tare_status memory_find(const struct memory_process *p, const struct memory_grou
     struct memory_judging j = {.base = {.arena = a, .add = add}, .p = p, .lines = lines, .out = out};
     *out = (struct memory_findings){NULL, 0};
     j.base.to = &j;
-    j.r = memory_resident(p);
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         j.base.rule = &rules[i].base;
         rules[i].judge(&j);

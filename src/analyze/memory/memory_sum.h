@@ -85,8 +85,10 @@ struct memory_process {
     uint64_t largest;        /* block that was noted */
     uint64_t noted;          /* allocations and mappings in the record */
     struct memory_heap heap; /* read nearest to the peak */
-    uint64_t threads;        /* that are named in the record */
-    bool closed;             /* else it was killed, or was still running when the trace was read */
+    /* Where malloc kept most that the program had freed, for longer than a moment; where most were pages of files. */
+    struct memory_heap idle, cached;
+    uint64_t threads; /* that are named in the record */
+    bool closed;      /* else it was killed, or was still running when the trace was read */
     uint64_t lost_records, lost_stacks, lost_samples, unseen_frees;
     const char **notes;
     size_t n_notes;

@@ -137,7 +137,7 @@ static void say_parts(struct answer *a, const struct memory_process *p)
 {
     static const struct table_column columns[] = {
         {"bytes", false}, {"share", false}, {"resident memory", true}};
-    struct memory_resident r = memory_resident(p);
+    struct memory_resident r = memory_resident(&p->heap);
     if (!r.known) {
         answer_null(a, "resident_parts", NULL);
         return;
