@@ -532,3 +532,43 @@ def test_results_are_in_the_history_and_gate(python, tare, models):
     assert "texts/s" in tare("report", first).stdout
     assert json.loads(tare("compare", first, models / "tare-results" / json.loads(first.read_text())["run"], "--json").stdout)["cases"]
     assert len(json.loads(tare("trend", "--case", "batch=2", "--json").stdout)["series"][0]["points"]) == 2
+
+
+# ---- progress, on made-up time ----
+
+
+class Screen:
+    def __init__(self, terminal):
+        self.terminal, self.said = terminal, []
+
+    def isatty(self):
+        return self.terminal
+
+    def write(self, text):
+        self.said.append(text)
+
+    def flush(self):
+        pass
+
+
+def progress_of(terminal):
+    """What is shown of 40 s of even work, told each second."""
+    from tare._asking import Progress
+
+    screen, now = Screen(terminal), [0.0]
+    progress = Progress(screen, lambda: now[0])
+    for second in range(1, 40):
+        now[0] = float(second)
+        progress("measuring batch=8", second, 40)
+    progress.close()
+    return "".join(screen.said)
+
+
+def test_progress_off_a_terminal_is_a_line_each_ten_seconds(package):
+    said = progress_of(False).splitlines()
+    assert said == [f"tare: {share}%  ETA {left}s  measuring batch=8" for share, left in ((25, 30), (50, 20), (75, 10))]
+
+
+def test_progress_on_a_terminal_is_one_line_that_goes(package):
+    said = progress_of(True)
+    assert "\n" not in said and said.endswith("\r\033[K") and " 25%  ETA 30s  measuring batch=8" in said

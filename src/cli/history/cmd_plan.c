@@ -211,7 +211,9 @@ static void say_cases(struct answer *a, const struct rows *rows, const struct pl
     const struct table_column all[] = {{"subject", true},   {"case", true},      {"run alone", false},
                                        {"replicas", false}, {"busy", false},     {response, false},
                                        {"memory", false},   {"machines", false}, {"breaks", true}};
+    static const char *const spare[] = {"machines", "run alone", "memory", NULL};
     answer_table(a, "cases", with_subject ? all : all + 1, with_subject ? 9 : 8);
+    a->table.spare = spare;
     for (size_t i = 0; i < rows->all.n; i++) {
         answer_object(a, NULL);
         say_case(a, &rows->all.items[i], with_subject);
