@@ -204,6 +204,12 @@ static bool part_first_byte(const struct load_outcome *o, uint64_t *ns)
     return o->first_byte != 0;
 }
 
+static bool part_body(const struct load_outcome *o, uint64_t *ns)
+{
+    *ns = o->end - o->first_byte;
+    return load_is_answered(o) && o->first_byte != 0;
+}
+
 /* Times of requests: from which moment to which, of those that came so far. */
 static const struct part {
     const char *path;
@@ -213,6 +219,7 @@ static const struct part {
     {"http.service_ns", offsetof(struct run_http, service_ns), part_service},
     {"http.delay_ns", offsetof(struct run_http, delay_ns), part_delay},
     {"http.first_byte_ns", offsetof(struct run_http, first_byte_ns), part_first_byte},
+    {"http.body_ns", offsetof(struct run_http, body_ns), part_body},
 };
 
 static tare_status put_part(struct run *run, struct run_case *c, const struct load_result *r,
@@ -401,6 +408,7 @@ tare_status record_http(struct bench *b, struct run_case *c, const struct case_w
                            .reconnects = known_u64(r->reconnects),
                            .unstamped = known_u64(n->unstamped),
                            .one_in = known_u64(r->one_in),
+                           .surplus = known_u64(r->surplus),
                            .bytes_sent = known_u64(r->bytes_sent),
                            .bytes_received = known_u64(r->bytes_received)};
     if (n->last_answer > r->began_ns) h->last_answer_ns = known_u64(n->last_answer - r->began_ns);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -320,6 +321,7 @@ static bool take_bytes(struct load_engine *e, struct carrier *c, size_t n, uint6
         return false;
     }
     bool whole = b.used == n && c->sent == c->n;
+    e->r->surplus += b.used < n;
     complete(e, c, whole && !c->reply.closes && !e->o.fresh);
     return false;
 }
@@ -390,6 +392,7 @@ static void happen(struct load_engine *e, struct carrier *c, uint32_t events)
     if (c->state == CARRIER_CLOSED || c->batch == e->batch)
         return;        /* closed, or made anew, earlier in this batch */
     if (!c->is_busy) { /* the server ends an idle connection, or says what nobody asked */
+        e->r->surplus += !c->tls && recv(c->fd, e->room, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
         list_take(&e->idle, c);
         drop(e, c);
         list_push(&e->closed, c);

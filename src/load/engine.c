@@ -193,13 +193,20 @@ static void send_due(struct load_engine *e)
     }
 }
 
+/* "": for the answer. */
+static const char *waits_for(const struct carrier *c)
+{
+    if (c->state == CARRIER_DIALS) return "the connection was not accepted";
+    return c->state == CARRIER_SHAKES ? "the TLS handshake was not answered" : "";
+}
+
 /* Both lists are in the order of planning, so that only their heads need a look. */
 static void expire(struct load_engine *e, uint64_t now)
 {
     for (struct carrier *c = e->busy.first;
          c && now - engine_outcome(e, c->request)->planned >= e->o.timeout_ns; c = e->busy.first) {
         c->used = false; /* it is not sent again */
-        c->why[0] = 0;
+        snprintf(c->why, sizeof c->why, "%s", waits_for(c));
         carry_give_up(e, c, LOAD_TIMEOUT);
     }
     for (; e->next < n_due(e); e->next++) {

@@ -64,6 +64,7 @@ struct load_result {
     uint64_t cpu_ns; /* of this client, from the beginning to the end */
     uint64_t connected, reconnects, most_open; /* connections made; requests resent on one; open at once */
     uint64_t bytes_sent, bytes_received;
+    uint64_t surplus;           /* answers with bytes behind their end */
     bool interrupted, hopeless; /* hopeless: so many failed before one was answered that it ended early */
     char failure[256];          /* the first thing that failed, in words; "": nothing did */
 };

@@ -2,6 +2,7 @@
  * json_expect.c - see json_expect.h. */
 #include "load/json_expect.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,15 +124,23 @@ static void say_difference(struct json_expect *e, const struct json_expectation 
     buf_release(&shown);
 }
 
+/* Why a text was refused is known only to who reads it slowly. */
+static void say_unread(struct json_expect *e, const char *body, size_t n)
+{
+    json_error_t why;
+    json_t *root = json_loadb(n ? body : "", n, JSON_REJECT_DUPLICATES, &why);
+    snprintf(e->why, sizeof e->why, "the answer is no JSON that can be read: %.160s",
+             root ? "no memory" : why.text);
+    json_decref(root);
+}
+
 bool json_expect_holds(struct json_expect *e, const char *body, size_t n)
 {
     struct arena memory = ARENA_INIT;
     struct json_room room = {&memory, &memory};
     const struct json_node *root = NULL;
     bool good = json_tree_read(room, body, n, &root) == TARE_OK;
-    if (!good)
-        snprintf(e->why, sizeof e->why,
-                 "the answer is no JSON object or array, or has a name twice or a number of over 64 bits");
+    if (!good) say_unread(e, body, n);
     for (size_t i = 0; good && i < e->all.n; i++) {
         const struct json_expectation *x = &e->all.items[i];
         const struct json_node *v = node_at(root, x->path);

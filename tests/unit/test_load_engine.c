@@ -276,6 +276,18 @@ static void too_many_connections(void **state)
     assert_true(n > 0);
 }
 
+/* What stands behind the end of an answer is no other answer; its connection is not used again. */
+static void more_than_was_announced(void **state)
+{
+    (void)state;
+    begin_server(ANSWERS, OK "more");
+    run_window((struct load_options){0}, some);
+    end_server();
+    assert_int_equal(count_of(LOAD_NONE), 30);
+    assert_int_equal(result.surplus, 30);
+    assert_int_equal(result.connected, 30);
+}
+
 /* However long a window is, what is kept of it stays as large: evenly over all of it, and the counts are of all. */
 static void memory_does_not_grow_with_requests(void **state)
 {
@@ -340,6 +352,7 @@ int main(void)
         cmocka_unit_test(queued_requests_time_out_too),
         cmocka_unit_test(an_interruption_leaves_them_open),
         cmocka_unit_test(too_many_connections),
+        cmocka_unit_test(more_than_was_announced),
         cmocka_unit_test(memory_does_not_grow_with_requests),
         cmocka_unit_test(one_stays_open_while_others_come),
     };

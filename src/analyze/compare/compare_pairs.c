@@ -404,7 +404,9 @@ tare_status compare_pairs_add(struct comparison *c, const struct compare_pairs *
     struct comparison_case *to = comparison_add_case(c, in->name);
     if (!to) return compare_no_memory(err);
     fill_case(c, to, in, &busy);
-    struct comparison_metric *wall = compare_add_metric(c, to, measure_find("latency.p50"), "gate");
+    const char *time =
+        in->set->elsewhere ? "latency.mean" : "latency.p50"; /* of a service: of a pair's requests */
+    struct comparison_metric *wall = compare_add_metric(c, to, measure_find(time), "gate");
     tare_status s = fill_timed(c, wall, &(struct timed){in->set, r, PAIRED_WALL}, err);
     if (s < 0) return s;
     if (!in->set->elsewhere) s = add_cpu(c, to, &(struct timed){in->set, r, PAIRED_CPU}, busy.cpu_bound, err);

@@ -32,6 +32,10 @@
     CASE("load.overloaded", "critical", overloaded,                                                                    \
          "latencies of this case say how long it was measured, not how fast it is; offer less, or see `tare plan` "    \
          "for the replicas it needs")                                                                                  \
+    CASE("service.delayed-ack", "warn", delayed_ack,                                                                   \
+         "let the service write head and body in one piece, or set TCP_NODELAY on its connections")                    \
+    CASE("answers.surplus", "warn", surplus,                                                                           \
+         "compare the Content-Length of an answer with its body: whoever asks gets it cut off")                        \
     CASE("answers.distinct", "info", distinct_answers, NULL)                                                           \
     CASE("service.limit", "info", service_limit, NULL)                                                                 \
     RUN("rate.found", "info", rate_found, NULL)                                                                        \

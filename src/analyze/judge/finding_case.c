@@ -11,6 +11,8 @@
 
 #define MIB 0x1p20
 #define LAUNCHES_HIDDEN 3 /* times the spread that one launch's own interval makes expect */
+#define DELAYED_ACK_NS 39.5e6  /* what the kernel waits: 40 ms, by its own ticks */
+#define SMALL_ANSWER 0x1p16      /* bytes */
 
 /* ---- memory ---- */
 
@@ -275,6 +277,32 @@ void find_client_late(struct judging *j, const struct run_case *c)
                       show_number(late).s, show_count(sent, "request").s);
     finding_numbers(j, f, {"late", late}, {"sent", sent});
     if (h->delay_ns.p99.known) finding_number(j, f, "delay_p99_ns", h->delay_ns.p99.value);
+}
+
+/* Head and body written apart: the kernel keeps the second back until the first was acknowledged (Nagle), and who asked
+ * acknowledges after 40 ms, having nothing to say. */
+void find_delayed_ack(struct judging *j, const struct run_case *c)
+{
+    const struct run_http *h = &c->http;
+    double rest = h->body_ns.p50.known ? h->body_ns.p50.value : NAN;
+    double bytes = OR_NAN(h->bytes_received) / OR_NAN(h->answered);
+    bool fits = rest >= DELAYED_ACK_NS && rest < DELAYED_ACK_NS * 1.25; /* or it is something else */
+    if (!h->known || c->stream.known || !fits || !(bytes < SMALL_ANSWER)) return;
+    struct run_finding *f = finding_start(
+        j, c,
+        "answers of %s come in two pieces, the second %s after the first: as head and body written apart do",
+        show_bytes(bytes).s, show_time(rest).s);
+    finding_numbers(j, f, {"rest_p50_ns", rest}, {"bytes", bytes});
+}
+
+/* An answer ends where its length says; what comes after it is lost, and so is the connection. */
+void find_surplus(struct judging *j, const struct run_case *c)
+{
+    double surplus = OR_NAN(c->http.surplus), answered = OR_NAN(c->http.answered);
+    if (!(surplus > 0)) return;
+    struct run_finding *f = finding_start(j, c, "behind the end of %s of %s came bytes that belong to none",
+                                          show_number(surplus).s, show_count(answered, "answer").s);
+    finding_numbers(j, f, {"surplus", surplus}, {"answered", answered});
 }
 
 /* Are answers to the same request alike? */

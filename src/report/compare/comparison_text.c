@@ -41,10 +41,17 @@ static void write_side(struct stream *s, const char *word, const struct comparis
 
 /* ---- the answer ---- */
 
-static const struct comparison_metric *median_of(const struct comparison_case *c)
+/* The time that is judged: of services the mean of a pair's requests. */
+static bool is_time(const struct comparison_metric *m)
+{
+    bool mean = strcmp(m->metric, "latency.mean") == 0 && strcmp(m->role, "gate") == 0;
+    return mean || strcmp(m->metric, "latency.p50") == 0;
+}
+
+static const struct comparison_metric *time_of(const struct comparison_case *c)
 {
     for (size_t i = 0; i < c->metrics.n; i++)
-        if (strcmp(c->metrics.at[i]->metric, "latency.p50") == 0) return c->metrics.at[i];
+        if (is_time(c->metrics.at[i])) return c->metrics.at[i];
     return NULL;
 }
 
@@ -78,7 +85,7 @@ static void write_answers(struct stream *s, const struct comparison *c)
 {
     enum { ANSWERS_MOST = 4 };
     for (size_t i = 0, n = 0; i < c->cases.n && n < ANSWERS_MOST; i++) {
-        const struct comparison_metric *m = median_of(c->cases.at[i]);
+        const struct comparison_metric *m = time_of(c->cases.at[i]);
         struct buf text = BUF_INIT;
         if (m && add_answer(&text, m)) {
             if (c->cases.n > 1) buf_printf(&text, "  [%s]", c->cases.at[i]->name);
@@ -108,7 +115,7 @@ static void add_spread(struct buf *b, const struct comparison_case *c, const cha
 {
     for (size_t i = 0; i < c->metrics.n; i++) {
         const struct comparison_metric *m = c->metrics.at[i];
-        if (!m->sd_sample.known || strcmp(m->metric, "latency.p50") != 0) continue;
+        if (!m->sd_sample.known || !is_time(m)) continue;
         buf_printf(b, "; spread: %s between pairs", show_percent(m->sd_sample.v).s);
         if (m->sd_launch.known)
             buf_printf(b, ", %s more between %s", show_percent(m->sd_launch.v).s, launches);

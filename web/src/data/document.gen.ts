@@ -1400,6 +1400,8 @@ export interface Http {
   bytes_sent?: number | null;
   /** Of answers, heads included, B. */
   bytes_received?: number | null;
+  /** Answers with bytes behind their end: their Content-Length is too small, or nobody asked for more. */
+  surplus?: number | null;
   /** Requests with a time of receiving that is not the kernel's. */
   unstamped?: number | null;
   /** Different requests that were sent again and again: 1, or lines of --inputs. */
@@ -1418,6 +1420,8 @@ export interface Http {
   delay_ns?: Latency | null;
   /** From when a request was due to the first byte of its answer. */
   first_byte_ns?: Latency | null;
+  /** From the first byte of an answer to its end, of those answered. */
+  body_ns?: Latency | null;
   /** Processor time of this client for one request, ns. */
   client_ns?: number | null;
   /** Share of the window in which this client's thread was busy. */
@@ -1445,6 +1449,7 @@ export const HTTP: Shape = {
   reconnects: "number",
   bytes_sent: "number",
   bytes_received: "number",
+  surplus: "number",
   unstamped: "number",
   asked: "number",
   distinct: "number",
@@ -1454,6 +1459,7 @@ export const HTTP: Shape = {
   service_ns: LATENCY,
   delay_ns: LATENCY,
   first_byte_ns: LATENCY,
+  body_ns: LATENCY,
   client_ns: "number",
   client_busy: "number",
   limited: "flag",
