@@ -203,7 +203,7 @@ $(O)/obj/src/http/http_parse.o $(TIDY)/src/http/http_parse.ok: CPPFLAGS += $(if 
 COMMIT_OBJ := $(patsubst %.c,$(O)/obj/%.o,$(shell grep -l TARE_COMMIT $(CLI_SRC) /dev/null))
 $(COMMIT_OBJ): $(O)/obj/commit
 $(COMMIT_OBJ): COMMIT_FLAG = -DTARE_COMMIT='"$(COMMIT)"'
-$(O)/obj/src/cli/cmd_version.o: COMMIT_FLAG += -DTARE_FLAGS='"$(strip $(subst ",,$(filter-out -ffile-prefix-map=% -W% -w -L% -l%,$(ALL_CFLAGS) $(LDFLAGS))))"'
+$(O)/obj/src/cli/cmd_version.o: COMMIT_FLAG += -DTARE_FLAGS='"$(strip $(subst ",,$(filter-out -ffile-prefix-map=% --sysroot=% -W% -w -L% -l%,$(ALL_CFLAGS) $(LDFLAGS))))"'
 $(O)/obj/src/probe/gpu_record.o: $(O)/obj/libdir
 $(O)/obj/src/probe/gpu_record.o: COMMIT_FLAG = -DTARE_LIBDIR='"$(LIBDIR_FROM_BIN)"'
 # The words of `python -m tare` and their help: the table of the package is the one list.
