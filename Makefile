@@ -79,7 +79,7 @@ GPU_USES  := $(patsubst %,$(O)/obj/src/%.o,$(LIB_CORE:%=core/%) core/buf core/ma
              trace/archive trace/fold trace/pack trace/process)
 # The library that is put in front of programs to see their allocations: libc alone, likewise.
 AGENT_OBJ  := $(patsubst %.c,$(O)/obj/%.o,$(wildcard agent/*.c))
-AGENT_USES := $(patsubst %,$(O)/obj/src/%.o,$(LIB_CORE:%=core/%) trace/memory_pack trace/archive trace/fold trace/pack trace/process trace/reserve trace/pages)
+AGENT_USES := $(patsubst %,$(O)/obj/src/%.o,$(LIB_CORE:%=core/%) core/eh_frame trace/memory_pack trace/archive trace/fold trace/pack trace/process trace/reserve trace/pages)
 # A hook finds its caller by its own frame.
 $(AGENT_OBJ): CFLAGS += -fno-omit-frame-pointer -fno-optimize-sibling-calls -ftls-model=initial-exec
 # llhttp, the HTTP parser: the system's, or the pinned source that `make deps` fetched; without it `tare serve` says so.

@@ -14,7 +14,7 @@
 
 /* A thread stops when it has a processor, which on a busy machine takes a while; one in an uninterruptible wait is not
  * waited for. */
-#define PATIENCE_NS UINT64_C(200000000)
+#define USUAL_PATIENCE_NS UINT64_C(200000000)
 enum { SPINS = 50, SETTLE_TRIES = 100 };
 
 /* Ctrl-Z must not stop us while we hold somebody. */
@@ -42,10 +42,10 @@ static int has_stopped(pid_t tid, int *passed)
 /* It ran until after the last look at which it had not stopped. */
 static int wait_stopped(struct pauses *p, pid_t tid)
 {
-    uint64_t begun = clock_raw_ns();
+    uint64_t begun = clock_raw_ns(), patience = p->patience_ns ? p->patience_ns : USUAL_PATIENCE_NS;
     int got;
     p->begun_ns = begun;
-    for (unsigned i = 0; !(got = has_stopped(tid, &p->signal)) && p->begun_ns - begun < PATIENCE_NS; i++) {
+    for (unsigned i = 0; !(got = has_stopped(tid, &p->signal)) && p->begun_ns - begun < patience; i++) {
         p->begun_ns = clock_raw_ns();
         if (i < SPINS)
             sched_yield();

@@ -15,6 +15,7 @@ struct pauses {
         refused; /* threads that stood still; that could not be made to: traced already, gone, late */
     uint64_t total_ns, longest_ns; /* for which they did: at most */
     uint64_t begun_ns;             /* of the one under way */
+    uint64_t patience_ns;          /* how long one is waited for; 0: 200 ms */
     int signal;                    /* that it was about to get: passed on */
     VEC(pid_t) late;               /* asked to stop, but in a place of the kernel where that takes time */
 };

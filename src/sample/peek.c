@@ -142,7 +142,7 @@ static bool parse_mapping(const char *line, struct mapping *out, const char **pa
     out->executable = end[3] == 'x';
     out->offset = strtoull(word(line, 2), NULL, 16);
     *path = word(line, 5);
-    if (**path != '/') *path = "";
+    if (**path != '/' && strcmp(*path, "[vdso]") != 0) *path = "";
     return true;
 }
 

@@ -14,7 +14,7 @@
 /* ---- where it is ---- */
 
 struct found {
-    uint64_t runtime, code_type, version_at;
+    uint64_t runtime, code_type, version_at, eval;
     bool has_310, has_39, debug;
 };
 
@@ -26,6 +26,7 @@ static bool look_at(const struct peek *p, uint64_t base, struct found *out)
     if (!elf_open(&e, p, base) || !elf_find(&e, "_PyRuntime", &out->runtime)) return false;
     if (!elf_find(&e, "PyCode_Type", &out->code_type)) return false;
     if (!elf_find(&e, "Py_Version", &out->version_at)) out->version_at = 0;
+    if (!elf_find(&e, "_PyEval_EvalFrameDefault", &out->eval)) out->eval = 0;
     out->has_310 = elf_find(&e, "PyModule_AddObjectRef", &ignored);
     out->has_39 = elf_find(&e, "PyFrame_GetCode", &ignored);
     out->debug = elf_find(&e, "_Py_NegativeRefcount", &ignored);
@@ -127,6 +128,7 @@ tare_status py_open(struct py_process *p, struct peek from, tare_error *err)
     } else if (s == TARE_OK) {
         p->runtime = f.runtime;
         p->code_type = f.code_type;
+        p->eval = f.eval;
         s = read_layout(p, &f, err);
         if (s == TARE_OK) s = try_out(p, err);
         if (s != TARE_OK) error_wrap(err, "process %d (%s)", (int)from.pid, p->file);

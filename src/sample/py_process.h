@@ -34,6 +34,7 @@ struct py_process {
     struct py_layout at;
     uint32_t version; /* 0x030b0200: 3.11.2; without its micro version before 3.11 */
     uint64_t runtime, code_type;
+    uint64_t eval;       /* the function that runs Python; 0: unknown */
     char file[256];      /* what holds the interpreter */
     struct arena arena;  /* names and tables, each once */
     struct map_u64 code; /* address -> place in `codes` + 1 */

@@ -18,7 +18,7 @@
 #include "sample/sampler.h"
 
 #define SECOND_NS UINT64_C(1000000000)
-enum { PROCESSES_MOST = 256, OPEN_TRIES = 50, OPEN_LATER = 10 };
+enum { PROCESSES_MOST = 256, OPEN_TRIES = 50, OPEN_LATER = 10, LOOK_AT_MAPS = 50 };
 #define NAP_NS (SECOND_NS / 20) /* between questions whether to stop */
 
 struct sampled_thread {
@@ -30,6 +30,7 @@ struct sampled_thread {
     uint64_t at_ns, stack, state;
     uint64_t wall, cpu, delay; /* not written down yet */
     uint64_t told_ns;
+    struct native_hint hint;
     bool known, seen; /* looked at once; still there at the last lookup */
 };
 
@@ -40,16 +41,18 @@ struct sampled_process {
     unsigned tries, lookups;
     struct py_process py;
     struct py_threads py_threads;
+    struct native_space space; /* with `native` */
     struct stacks_writer *out;
     VEC(struct sampled_thread) threads;
-    uint64_t n_codes, n_threads;
+    uint64_t n_codes, n_threads, n_modules;
 };
 
 struct sampler {
     const struct sampler_options *o;
     struct sampler_totals t;
     VEC(struct sampled_process *) processes;
-    struct py_stack stack;
+    struct stack_reading reading;
+    struct native_tables *tables; /* NULL: without native frames */
     struct thread_ids ids;
     uint64_t looked_ns, flushed_ns;
     cpu_set_t cpus; /* that we may use */
@@ -72,6 +75,7 @@ static void forget_process(struct sampler *s, struct sampled_process *p)
     vec_release(&p->threads);
     vec_release(&p->py_threads.items);
     py_release(&p->py);
+    native_release(&p->space);
     tare_error err = TARE_ERROR_INIT;
     tare_status st = stacks_close(p->out, &err);
     if (st != TARE_OK && s->lost == TARE_OK) {
@@ -88,6 +92,7 @@ static void try_python(struct sampler *s, struct sampled_process *p)
     py_release(&p->py);
     p->py = (struct py_process)PY_PROCESS_INIT;
     p->python = py_open(&p->py, peek_process(p->pid), first ? &s->t.no_python : NULL) == TARE_OK;
+    if (s->tables) native_python(&p->space, p->python ? &p->py : NULL);
     s->t.pythons += p->python && !p->was_python;
     p->was_python = p->was_python || p->python;
 }
@@ -104,9 +109,10 @@ static tare_status add_process(struct sampler *s, pid_t pid, bool must, tare_err
     if (!p) return error_nomem(err, "a process");
     p->pid = pid;
     p->py = (struct py_process)PY_PROCESS_INIT;
+    if (s->tables) native_open(&p->space, peek_process(pid), s->tables);
     try_python(s, p);
     tare_status st = TARE_OK;
-    if (must && !p->python)
+    if (must && !p->python && !s->tables)
         st = error_set(err, (tare_status)s->t.no_python.status, "%s", s->t.no_python.text);
     if (st == TARE_OK) st = stacks_open(&p->out, s->o->trace, pid, err);
     if (st == TARE_OK) st = vec_push(&s->processes, p, err);
@@ -215,6 +221,7 @@ static void look_up(struct sampler *s, struct sampled_process *p)
     }
     drop_threads(p);
     p->lookups++;
+    if (s->tables && p->lookups % LOOK_AT_MAPS == 0) native_look(&p->space, NULL);
     if (is_to_be_tried(p)) try_python(s, p);
     if (!p->python || py_threads_read(&p->py, &p->py_threads, NULL) == TARE_OK) {
         p->py.generation++;
@@ -240,15 +247,58 @@ static uint64_t code_number(struct sampled_process *p, struct py_code *c)
     return c->number = p->n_codes;
 }
 
-static uint64_t stack_number(struct sampled_process *p, const struct py_stack *stack)
+static uint64_t module_number(struct sampled_process *p, struct native_module *m)
 {
-    uint64_t number = 0;
-    if (stack->doubt & (PY_CUT | PY_BROKEN))
-        number = stacks_frame(p->out, &(struct stacks_frame){0, MEMORY_CUT, MEMORY_CUT_DEPTH, 0});
-    for (size_t i = stack->frames.n; i-- > 0;) {
-        const struct py_frame *f = &stack->frames.items[i];
-        number = stacks_frame(p->out,
-                              &(struct stacks_frame){number, MEMORY_PYTHON, code_number(p, f->code), f->offset});
+    char text[4096];
+    if (m->number) return m->number;
+    snprintf(text, sizeof text, "%s %s", m->build_id, m->path);
+    struct memory_record r = {.kind = MEMORY_MODULE, .text = text, .text_bytes = strnlen(text, MEMORY_TEXT_MOST)};
+    r.MODULE.number = ++p->n_modules;
+    r.MODULE.start = m->start;
+    r.MODULE.end = m->end;
+    r.MODULE.bias = m->bias;
+    stacks_put(p->out, &r);
+    return m->number = p->n_modules;
+}
+
+static struct stacks_frame native_frame(struct sampled_process *p, uint64_t parent, const struct native_frame *f)
+{
+    if (f->module)
+        return (struct stacks_frame){parent, MEMORY_NATIVE, f->where,
+                                     module_number(p, &p->space.modules.items[f->module - 1])};
+    const char *name = perf_map_find(&p->space.made, p->pid, f->where);
+    if (name) return (struct stacks_frame){parent, MEMORY_NAMED, stacks_name(p->out, name), 0};
+    return (struct stacks_frame){parent, MEMORY_NATIVE, f->where, 0};
+}
+
+static struct stacks_frame python_frame(struct sampled_process *p, uint64_t parent, const struct py_frame *f)
+{
+    return (struct stacks_frame){parent, MEMORY_PYTHON, code_number(p, f->code), f->offset};
+}
+
+/* Why the outermost frames are missing; 0: they are not. */
+static uint64_t cut_of(const struct stack_reading *r)
+{
+    static const uint64_t cuts[NATIVE_ENDS] = {[NATIVE_NO_TABLES] = MEMORY_CUT_UNKNOWN,
+                                               [NATIVE_NO_REGISTER] = MEMORY_CUT_REGISTER,
+                                               [NATIVE_NO_MEMORY] = MEMORY_CUT_STACK,
+                                               [NATIVE_NONSENSE] = MEMORY_CUT_NONSENSE,
+                                               [NATIVE_DEEP] = MEMORY_CUT_DEPTH};
+    if (!r->has_native) return r->python.doubt & (PY_CUT | PY_BROKEN) ? MEMORY_CUT_DEPTH : 0;
+    bool python = r->merged.frames.n && vec_last(&r->merged.frames)->python; /* of Python all are there */
+    return python ? 0 : cuts[r->native.end];
+}
+
+static uint64_t stack_number(struct sampled_process *p, const struct stack_reading *r)
+{
+    uint64_t number = 0, cut = cut_of(r);
+    if (cut) number = stacks_frame(p->out, &(struct stacks_frame){0, MEMORY_CUT, cut, 0});
+    for (size_t i = r->has_native ? r->merged.frames.n : r->python.frames.n; i-- > 0;) {
+        struct merged_frame m = {true, (uint32_t)i};
+        if (r->has_native) m = r->merged.frames.items[i];
+        struct stacks_frame f = m.python ? python_frame(p, number, &r->python.frames.items[m.at])
+                                         : native_frame(p, number, &r->native.frames.items[m.at]);
+        number = stacks_frame(p->out, &f);
     }
     return number;
 }
@@ -269,6 +319,34 @@ static void tell_sample(struct sampled_process *p, struct sampled_thread *t)
     t->told_ns = t->at_ns;
 }
 
+static void tell_held(struct sampler *s)
+{
+    const struct pauses *held = &s->reading.held;
+    struct memory_record r = {.kind = MEMORY_HELD, .text = ""};
+    r.HELD.at = clock_raw_ns();
+    r.HELD.threads = held->held;
+    r.HELD.refused = held->refused;
+    r.HELD.total = held->total_ns;
+    r.HELD.longest = held->longest_ns;
+    stacks_put(s->processes.items[0]->out, &r);
+}
+
+static void tell_native(struct sampler *s)
+{
+    struct memory_record r = {.kind = MEMORY_NATIVE_ENDS, .text = ""};
+    r.NATIVE_ENDS.at = clock_raw_ns();
+    for (unsigned i = 0; i < NATIVE_ENDS; i++) r.NATIVE_ENDS.stacks += s->t.native[i];
+    r.NATIVE_ENDS.whole = s->t.native[NATIVE_WHOLE];
+    r.NATIVE_ENDS.no_tables = s->t.native[NATIVE_NO_TABLES];
+    r.NATIVE_ENDS.no_register = s->t.native[NATIVE_NO_REGISTER];
+    r.NATIVE_ENDS.no_memory = s->t.native[NATIVE_NO_MEMORY];
+    r.NATIVE_ENDS.nonsense = s->t.native[NATIVE_NONSENSE];
+    r.NATIVE_ENDS.deep = s->t.native[NATIVE_DEEP];
+    r.NATIVE_ENDS.unread = s->t.unread;
+    r.NATIVE_ENDS.uneven = s->t.uneven;
+    stacks_put(s->processes.items[0]->out, &r);
+}
+
 static void tell_rate(struct sampler *s)
 {
     if (!s->processes.n) return;
@@ -283,14 +361,8 @@ static void tell_rate(struct sampler *s)
     r.RATE.cost = s->t.cost_ns;
     r.RATE.wall = s->t.wall_ns;
     stacks_put(s->processes.items[0]->out, &r);
-    if (!s->o->consistent) return;
-    r = (struct memory_record){.kind = MEMORY_HELD, .text = ""};
-    r.HELD.at = clock_raw_ns();
-    r.HELD.threads = s->t.held.held;
-    r.HELD.refused = s->t.held.refused;
-    r.HELD.total = s->t.held.total_ns;
-    r.HELD.longest = s->t.held.longest_ns;
-    stacks_put(s->processes.items[0]->out, &r);
+    if (s->o->consistent || s->o->native) tell_held(s);
+    if (s->o->native) tell_native(s);
 }
 
 /* ---- one look ---- */
@@ -336,31 +408,52 @@ static uint64_t off_cpu(struct sampled_process *p, struct sampled_thread *t, uin
     return gave + lost >= turns ? STACK_OFF_CPU : 0;
 }
 
-static void read_stack(struct sampler *s, struct sampled_process *p, struct sampled_thread *t, struct py_thread *py)
+static void count_native(struct sampler *s)
 {
+    const struct stack_reading *r = &s->reading;
+    s->t.unread += !r->has_native;
+    s->t.native[r->native.end] += r->has_native;
+    s->t.uneven += r->has_native && r->merged.uneven;
+}
+
+static void read_stack(struct sampler *s, struct sampled_process *p, struct sampled_thread *t, struct py_thread *py,
+                       struct thread_look *look)
+{
+    struct stack_reading *r = &s->reading;
+    struct stack_of of = {.pid = p->pid, .tid = t->tid, .py = &p->py, .thread = py, .look = look, .hint = &t->hint};
+    of.space = s->tables ? &p->space : NULL;
+    of.hold = s->o->consistent || s->o->native;
     t->stack = 0;
-    if (!py) return;
-    bool held = s->o->consistent && (t->state & STACK_DOING_BITS) == STACK_RUNS && pause_begin(&s->t.held, t->tid);
-    bool there = py_stack_read(&p->py, py, &s->stack);
-    if (held) pause_end(&s->t.held, t->tid);
-    if (!there) return;
+    if (!py && !of.space) return;
+    stack_read(r, &of);
+    t->hint.sp = look->sp;
+    t->hint.pc = look->pc;
+    if (of.space && look->doing != STACK_ENDED) count_native(s);
+    if (!r->has_python && !r->has_native) return;
     s->t.samples++;
-    if (s->stack.doubt & PY_MOVED) t->state |= STACK_MOVED;
-    if (s->stack.doubt & (PY_BROKEN | PY_OUTSIDE)) t->state |= STACK_BROKEN;
-    s->t.moved += (s->stack.doubt & PY_MOVED) != 0;
-    s->t.broken += (s->stack.doubt & (PY_BROKEN | PY_OUTSIDE)) != 0;
-    t->stack = stack_number(p, &s->stack);
+    if (r->python.doubt & PY_MOVED) t->state |= STACK_MOVED;
+    if (r->python.doubt & (PY_BROKEN | PY_OUTSIDE)) t->state |= STACK_BROKEN;
+    s->t.moved += (r->python.doubt & PY_MOVED) != 0;
+    s->t.broken += (r->python.doubt & (PY_BROKEN | PY_OUTSIDE)) != 0;
+    t->stack = stack_number(p, r);
 }
 
 /* Whoever had the processor for most of the time since the last look is taken to run; of others the kernel is asked.
  * Always (`wall` 0) where threads are to be held: one that waits is not to be disturbed. */
-static uint64_t doing_of(struct sampled_process *p, const struct sampled_thread *t, const struct py_thread *py,
-                         uint64_t wall)
+static void ask_doing(struct sampled_process *p, const struct sampled_thread *t, const struct py_thread *py,
+                      uint64_t wall, struct thread_look *out)
 {
-    struct thread_look look;
-    if (wall && t->cpu * 2 > wall) return STACK_RUNS;
-    if (!thread_look(&look, p->pid, t->tid)) return STACK_UNKNOWN;
-    return py && py_waits_for_gil(&p->py, py->interp, &look) ? STACK_WAITS_GIL : look.doing;
+    *out = (struct thread_look){.doing = STACK_RUNS, .call = -1, .fd = -1};
+    if (wall && t->cpu * 2 > wall) return;
+    if (!thread_look(out, p->pid, t->tid)) out->doing = STACK_UNKNOWN;
+    if (py && py_waits_for_gil(&p->py, py->interp, out)) out->doing = STACK_WAITS_GIL;
+}
+
+/* It ran only because it was held: it waits where it waited, and is left alone. */
+static bool is_the_same_wait(const struct sampler *s, const struct sampled_thread *t, const struct thread_look *look)
+{
+    return s->tables && t->known && thread_call_again(look->call) && look->sp && look->sp == t->hint.sp &&
+           look->pc == t->hint.pc;
 }
 
 static void look_at_thread(struct sampler *s, struct sampled_process *p, struct sampled_thread *t, uint64_t now)
@@ -381,10 +474,13 @@ static void look_at_thread(struct sampler *s, struct sampled_process *p, struct 
         t->delay += times.delay - t->delay_ns;
     }
     if (ran) {
-        uint64_t off = off_cpu(p, t, times.turns), doing = doing_of(p, t, py, s->o->consistent ? 0 : wall);
-        t->state = doing | gil | off;
-        s->displaced = s->displaced || (off && doing == STACK_RUNS);
-        read_stack(s, p, t, py);
+        struct thread_look look;
+        uint64_t off = off_cpu(p, t, times.turns);
+        ask_doing(p, t, py, s->o->consistent || s->o->native ? 0 : wall, &look);
+        if (is_the_same_wait(s, t, &look)) look.doing = t->state & STACK_DOING_BITS;
+        t->state = look.doing | gil | off;
+        s->displaced = s->displaced || (off && look.doing == STACK_RUNS);
+        if (!is_the_same_wait(s, t, &look)) read_stack(s, p, t, py, &look);
     }
     t->known = true;
     t->cpu_ns = times.cpu;
@@ -421,7 +517,7 @@ static void one_round(struct sampler *s)
         if (!p->ended) look_at_process(s, p);
     }
     s->t.rounds++;
-    if (s->t.held.late.n) pause_settle(&s->t.held);
+    if (s->reading.held.late.n) pause_settle(&s->reading.held);
     size_t kept = 0;
     for (size_t i = 0; i < s->processes.n; i++) {
         struct sampled_process *p = s->processes.items[i];
@@ -493,6 +589,7 @@ tare_status sampler_run(const struct sampler_options *o, struct sampler_totals *
 {
     struct sampler s = {.o = o};
     if (sched_getaffinity(0, sizeof s.cpus, &s.cpus) != 0) CPU_ZERO(&s.cpus);
+    if (o->native && !(s.tables = native_tables_new(err))) return TARE_NOMEM;
     tare_status st = add_process(&s, o->pid, !o->patient, err);
     if (st == TARE_OK) {
         rounds(&s);
@@ -504,9 +601,10 @@ tare_status sampler_run(const struct sampler_options *o, struct sampler_totals *
     if (CPU_COUNT(&s.cpus)) sched_setaffinity(0, sizeof s.cpus, &s.cpus);
     while (s.processes.n) forget_process(&s, vec_pop(&s.processes));
     vec_release(&s.processes);
-    vec_release(&s.stack.frames);
     vec_release(&s.ids.items);
-    pauses_release(&s.t.held);
+    stack_reading_release(&s.reading);
+    native_tables_free(s.tables);
+    s.t.held = s.reading.held;
     *out = s.t;
     if (st == TARE_OK && s.lost != TARE_OK) st = error_set(err, s.lost, "%s", s.why.text);
     return st;

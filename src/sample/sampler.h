@@ -5,9 +5,7 @@
 #ifndef SAMPLE_SAMPLER_H
 #define SAMPLE_SAMPLER_H
 
-#include "sample/pause.h"
-#include "sample/py_process.h"
-#include "sample/thread_look.h"
+#include "sample/thread_stack.h"
 #include "trace/stacks_write.h"
 
 #define STACKS_HZ 99.0
@@ -20,7 +18,8 @@ struct sampler_options {
     double budget;        /* share of one processor that looking may take */
     uint64_t duration_ns; /* 0: until it ends, or `stop` */
     bool consistent;      /* threads on a processor are held still while they are read */
-    bool patient;         /* it need not be Python: it may come to be, or have children that are */
+    bool native;  /* also native frames, of any process; threads on a processor are held still for it */
+    bool patient; /* it need not be Python: it may come to be, or have children that are */
     bool (*stop)(void *ctx);
     void *stop_ctx;
 };
@@ -30,7 +29,10 @@ struct sampler_totals {
     uint64_t moved, broken;   /* of them: the thread went on under the read; a frame was none */
     uint64_t late;            /* rounds that were due but could not be held */
     uint64_t cost_ns, wall_ns;
-    struct pauses held;          /* with `consistent`; its list is not kept */
+    struct pauses held;           /* with `consistent` or `native`; its list is not kept */
+    uint64_t native[NATIVE_ENDS]; /* stacks with native frames, by how far they came */
+    uint64_t unread,
+        uneven; /* threads whose native frames could not be read; stacks whose parts do not match */
     uint64_t processes, threads; /* ever seen */
     uint64_t pythons;            /* of the processes: whose frames could be read */
     tare_error no_python;        /* why those of the first could not be, at the last try */

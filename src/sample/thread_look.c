@@ -19,42 +19,44 @@ struct waiting_call {
     long number;
     const char *name;
     enum stack_doing doing;
-    bool has_fd; /* its first argument is a descriptor */
+    bool has_fd;  /* its first argument is a descriptor */
+    bool goes_on; /* interrupted without a signal it waits on, and the program sees nothing of it */
 };
 /* clang-format off */
 static const struct waiting_call calls[] = {
-    {SYS_futex, "futex", STACK_WAITS_LOCK, false},
-    {SYS_nanosleep, "nanosleep", STACK_SLEEPS, false},
-    {SYS_clock_nanosleep, "clock_nanosleep", STACK_SLEEPS, false},
-    {SYS_read, "read", STACK_WAITS_IO, true},
-    {SYS_write, "write", STACK_WAITS_IO, true},
-    {SYS_readv, "readv", STACK_WAITS_IO, true},
-    {SYS_writev, "writev", STACK_WAITS_IO, true},
-    {SYS_pread64, "pread64", STACK_WAITS_IO, true},
-    {SYS_pwrite64, "pwrite64", STACK_WAITS_IO, true},
-    {SYS_fsync, "fsync", STACK_WAITS_IO, true},
-    {SYS_fdatasync, "fdatasync", STACK_WAITS_IO, true},
-    {SYS_flock, "flock", STACK_WAITS_LOCK, true},
-    {SYS_accept, "accept", STACK_WAITS_NETWORK, true},
-    {SYS_accept4, "accept4", STACK_WAITS_NETWORK, true},
-    {SYS_connect, "connect", STACK_WAITS_NETWORK, true},
-    {SYS_recvfrom, "recvfrom", STACK_WAITS_NETWORK, true},
-    {SYS_recvmsg, "recvmsg", STACK_WAITS_NETWORK, true},
-    {SYS_sendto, "sendto", STACK_WAITS_NETWORK, true},
-    {SYS_sendmsg, "sendmsg", STACK_WAITS_NETWORK, true},
-    {SYS_ppoll, "ppoll", STACK_WAITS_EVENTS, false},
-    {SYS_pselect6, "pselect6", STACK_WAITS_EVENTS, false},
-    {SYS_epoll_pwait, "epoll_pwait", STACK_WAITS_EVENTS, true},
+    {SYS_futex, "futex", STACK_WAITS_LOCK, false, true},
+    {SYS_nanosleep, "nanosleep", STACK_SLEEPS, false, true},
+    {SYS_clock_nanosleep, "clock_nanosleep", STACK_SLEEPS, false, true},
+    {SYS_read, "read", STACK_WAITS_IO, true, false},
+    {SYS_write, "write", STACK_WAITS_IO, true, false},
+    {SYS_readv, "readv", STACK_WAITS_IO, true, false},
+    {SYS_writev, "writev", STACK_WAITS_IO, true, false},
+    {SYS_pread64, "pread64", STACK_WAITS_IO, true, false},
+    {SYS_pwrite64, "pwrite64", STACK_WAITS_IO, true, false},
+    {SYS_fsync, "fsync", STACK_WAITS_IO, true, false},
+    {SYS_fdatasync, "fdatasync", STACK_WAITS_IO, true, false},
+    {SYS_flock, "flock", STACK_WAITS_LOCK, true, true},
+    {SYS_accept, "accept", STACK_WAITS_NETWORK, true, false},
+    {SYS_accept4, "accept4", STACK_WAITS_NETWORK, true, false},
+    {SYS_connect, "connect", STACK_WAITS_NETWORK, true, false},
+    {SYS_recvfrom, "recvfrom", STACK_WAITS_NETWORK, true, false},
+    {SYS_recvmsg, "recvmsg", STACK_WAITS_NETWORK, true, false},
+    {SYS_sendto, "sendto", STACK_WAITS_NETWORK, true, false},
+    {SYS_sendmsg, "sendmsg", STACK_WAITS_NETWORK, true, false},
+    {SYS_ppoll, "ppoll", STACK_WAITS_EVENTS, false, true},
+    {SYS_pselect6, "pselect6", STACK_WAITS_EVENTS, false, true},
+    {SYS_epoll_pwait, "epoll_pwait", STACK_WAITS_EVENTS, true, false},
 #ifdef SYS_poll
-    {SYS_poll, "poll", STACK_WAITS_EVENTS, false},
-    {SYS_select, "select", STACK_WAITS_EVENTS, false},
-    {SYS_epoll_wait, "epoll_wait", STACK_WAITS_EVENTS, true},
-    {SYS_pause, "pause", STACK_WAITS_SIGNAL, false},
+    {SYS_poll, "poll", STACK_WAITS_EVENTS, false, true},
+    {SYS_select, "select", STACK_WAITS_EVENTS, false, true},
+    {SYS_epoll_wait, "epoll_wait", STACK_WAITS_EVENTS, true, false},
+    {SYS_pause, "pause", STACK_WAITS_SIGNAL, false, true},
 #endif
-    {SYS_wait4, "wait4", STACK_WAITS_CHILD, false},
-    {SYS_waitid, "waitid", STACK_WAITS_CHILD, false},
-    {SYS_rt_sigtimedwait, "rt_sigtimedwait", STACK_WAITS_SIGNAL, false},
-    {SYS_rt_sigsuspend, "rt_sigsuspend", STACK_WAITS_SIGNAL, false},
+    {SYS_restart_syscall, "restart_syscall", STACK_WAITS, false, true},
+    {SYS_wait4, "wait4", STACK_WAITS_CHILD, false, true},
+    {SYS_waitid, "waitid", STACK_WAITS_CHILD, false, true},
+    {SYS_rt_sigtimedwait, "rt_sigtimedwait", STACK_WAITS_SIGNAL, false, false},
+    {SYS_rt_sigsuspend, "rt_sigsuspend", STACK_WAITS_SIGNAL, false, false},
 };
 /* clang-format on */
 
@@ -71,6 +73,17 @@ const char *thread_call_name(int64_t call)
     return c ? c->name : "";
 }
 
+bool thread_call_again(int64_t call)
+{
+    return call == SYS_restart_syscall;
+}
+
+bool thread_call_goes_on(int64_t call)
+{
+    const struct waiting_call *c = call_of(call);
+    return c && c->goes_on;
+}
+
 /* "202 0x7f.. 0x80 .. SP PC", "-1 SP PC" in no call, or "running". */
 static void read_call(struct thread_look *t, pid_t pid, pid_t tid)
 {
@@ -82,7 +95,9 @@ static void read_call(struct thread_look *t, pid_t pid, pid_t tid)
     char *rest = text;
     if (n <= 0 || (text[0] != '-' && (text[0] < '0' || text[0] > '9'))) return;
     t->call = strtoll(text, &rest, 10);
-    for (unsigned i = 0; i < 6 && *rest == ' '; i++) t->args[i] = strtoull(rest, &rest, 16);
+    for (unsigned i = 0; t->call >= 0 && i < 6 && *rest == ' '; i++) t->args[i] = strtoull(rest, &rest, 16);
+    if (*rest == ' ') t->sp = strtoull(rest, &rest, 16);
+    if (*rest == ' ') t->pc = strtoull(rest, &rest, 16);
     t->asked = true;
     const struct waiting_call *c = call_of(t->call);
     if (!c || (t->doing != STACK_WAITS && t->doing != STACK_WAITS_DISK)) return;
@@ -115,7 +130,8 @@ bool thread_look(struct thread_look *out, pid_t pid, pid_t tid)
     if (n <= 0 || !process_stat_parse(&stat, text)) return false;
     procfs_label(out->name, sizeof out->name, stat.name, stat.name_len);
     out->doing = doing_of(stat.state);
-    if (out->doing == STACK_WAITS || out->doing == STACK_WAITS_DISK) read_call(out, pid, tid);
+    if (out->doing == STACK_WAITS || out->doing == STACK_WAITS_DISK || out->doing == STACK_STOPPED)
+        read_call(out, pid, tid);
     return true;
 }
 

@@ -66,11 +66,15 @@ enum memory_frame {
     MEMORY_NATIVE = 1, /* where: the address in the program; at: number of its MODULE, 0 unknown */
     MEMORY_PYTHON = 2, /* where: number of its CODE; at: byte offset of the instruction */
     MEMORY_SCOPE = 3,  /* where: number of a NAME: a scope of tare around all that is below */
-    MEMORY_CUT = 4     /* frames further out are missing; where: enum memory_cut */
+    MEMORY_CUT = 4,    /* frames further out are missing; where: enum memory_cut */
+    MEMORY_NAMED = 5   /* native code that is made at run time; where: number of a NAME */
 };
 enum memory_cut {
     MEMORY_CUT_DEPTH = 1 /* more than are recorded */,
-    MEMORY_CUT_UNKNOWN /* code without unwind tables */
+    MEMORY_CUT_UNKNOWN /* code without unwind tables */,
+    MEMORY_CUT_REGISTER /* a register that is not known of a thread that waits */,
+    MEMORY_CUT_STACK /* the stack could not be read */,
+    MEMORY_CUT_NONSENSE /* tables that make no sense */
 };
 
 enum memory_map {

@@ -139,3 +139,23 @@ def compile_c(root, build, tmp_path):
         return out
 
     return call
+
+
+@pytest.fixture
+def started(tmp_path):
+    """Starts a program that says "ready", and ends it afterwards."""
+    running = []
+
+    def start(text, *args, python=sys.executable):
+        script = tmp_path / ("victim%d.py" % len(running))
+        script.write_text(textwrap.dedent(text))
+        p = subprocess.Popen([os.path.realpath(python), "-S", str(script), *args], stdout=subprocess.PIPE, text=True)
+        running.append(p)
+        assert p.stdout.readline() == "ready\n"
+        return p
+
+    yield start
+    for p in running:
+        p.kill()
+        p.wait()
+        p.stdout.close()

@@ -29,36 +29,6 @@ VERSIONS = sorted(interpreters())
 each_version = pytest.mark.parametrize("version", VERSIONS, ids=lambda v: "%d.%d" % v)
 
 
-@pytest.fixture
-def started(tmp_path):
-    """Starts a program that says "ready", and ends it afterwards."""
-    running = []
-
-    def start(text, *args, python=sys.executable):
-        script = tmp_path / ("victim%d.py" % len(running))
-        script.write_text(textwrap.dedent(text))
-        p = subprocess.Popen([os.path.realpath(python), "-S", str(script), *args], stdout=subprocess.PIPE, text=True)
-        running.append(p)
-        assert p.stdout.readline() == "ready\n"
-        return p
-
-    yield start
-    for p in running:
-        p.kill()
-        p.wait()
-        p.stdout.close()
-
-
-@pytest.fixture
-def tare(build):
-    def run(*args, status=0, **options):
-        done = subprocess.run([str(build / "tare"), *map(str, args)], capture_output=True, text=True, timeout=120, check=False, **options)
-        assert done.returncode == status, done.stderr + done.stdout
-        return done
-
-    return run
-
-
 THREADS = """
     import os, threading, time
     started = []

@@ -3,15 +3,16 @@
  * them: each is looked up once, in place. */
 #include <string.h>
 
-#include "analyze/memory/memory_sum.h"
+#include "analyze/memory/memory_told.h"
 #include "core/map.h"
+#include "core/mem.h"
 #include "symbol/symbol.h"
 
 enum {
     WHYS_MOST = 8
 }; /* a process with more libraries that are not here is of another machine: enough is said */
 
-struct naming {
+struct memory_names {
     struct arena *arena;
     struct symbols *symbols;
     struct map_u64 done; /* frames, by their address in here */
@@ -20,7 +21,7 @@ struct naming {
 };
 
 /* A frame's inlined callers stand between it and the frame that called: it becomes the innermost of them. */
-static void name_frame(struct naming *x, struct memory_frame_named *f)
+static void name_frame(struct memory_names *x, struct memory_frame_named *f)
 {
     const struct symbol_place *p = symbols_find(x->symbols, f->file, f->build_id, f->offset);
     struct memory_frame_named *at = f;
@@ -43,7 +44,7 @@ static void name_frame(struct naming *x, struct memory_frame_named *f)
 }
 
 /* Who lies may have made a circle: a frame that was seen ends the walk, as those behind it were seen, too. */
-static tare_status name_stack(struct naming *x, const struct memory_frame_named *f, tare_error *err)
+tare_status memory_names_stack(struct memory_names *x, const struct memory_frame_named *f, tare_error *err)
 {
     for (; f; f = f->caller) {
         uint64_t key = (uint64_t)(uintptr_t)f;
@@ -57,11 +58,11 @@ static tare_status name_stack(struct naming *x, const struct memory_frame_named 
     return TARE_OK;
 }
 
-static tare_status name_process(struct naming *x, struct memory_process *p, tare_error *err)
+static tare_status name_process(struct memory_names *x, struct memory_process *p, tare_error *err)
 {
     x->n_whys = 0;
     for (size_t i = 0; i < p->n_sites; i++) {
-        tare_status s = name_stack(x, p->sites[i].frame, err);
+        tare_status s = memory_names_stack(x, p->sites[i].frame, err);
         if (s != TARE_OK) return s;
     }
     const char **notes = arena_new(x->arena, p->n_notes + x->n_whys, sizeof *notes);
@@ -74,12 +75,39 @@ static tare_status name_process(struct naming *x, struct memory_process *p, tare
     return x->arena->failed ? error_nomem(err, "names of functions") : TARE_OK;
 }
 
+struct memory_names *memory_names_new(struct arena *arena, tare_error *err)
+{
+    struct memory_names *x = mem_new(1, sizeof *x);
+    if (!x) {
+        error_nomem(err, "names of functions");
+        return NULL;
+    }
+    x->arena = arena;
+    x->symbols = symbols_new(NULL, err);
+    if (x->symbols) return x;
+    mem_free(x);
+    return NULL;
+}
+
+void memory_names_restart(struct memory_names *x)
+{
+    map_u64_release(&x->done);
+    x->done = (struct map_u64)MAP_U64_INIT;
+}
+
+void memory_names_free(struct memory_names *x)
+{
+    if (!x) return;
+    map_u64_release(&x->done);
+    symbols_free(x->symbols);
+    mem_free(x);
+}
+
 tare_status memory_profile_symbols(struct memory_profile *p, tare_error *err)
 {
-    struct naming x = {.arena = &p->arena, .done = MAP_U64_INIT, .symbols = symbols_new(NULL, err)};
-    tare_status s = x.symbols ? TARE_OK : TARE_NOMEM;
-    for (size_t i = 0; s == TARE_OK && i < p->n; i++) s = name_process(&x, &p->processes[i], err);
-    map_u64_release(&x.done);
-    symbols_free(x.symbols);
+    struct memory_names *x = memory_names_new(&p->arena, err);
+    tare_status s = x ? TARE_OK : TARE_NOMEM;
+    for (size_t i = 0; s == TARE_OK && i < p->n; i++) s = name_process(x, &p->processes[i], err);
+    memory_names_free(x);
     return s;
 }

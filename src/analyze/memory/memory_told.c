@@ -61,6 +61,17 @@ static const struct memory_record *module_of(const struct memory_told *t, const 
     return of;
 }
 
+static const char *cut_word(uint64_t why)
+{
+    switch (why) {
+    case MEMORY_CUT_DEPTH: return "more frames than are recorded";
+    case MEMORY_CUT_REGISTER: return "a register that is not known of a thread that waits";
+    case MEMORY_CUT_STACK: return "the stack could not be read";
+    case MEMORY_CUT_NONSENSE: return "unwind tables that make no sense";
+    default: return "code without unwind tables";
+    }
+}
+
 static struct memory_frame_named named(const struct memory_told *t, const struct memory_record *r,
                                        struct arena *a)
 {
@@ -76,9 +87,10 @@ static struct memory_frame_named named(const struct memory_told *t, const struct
         f.first_line = of->CODE.first_line;
         break;
     case MEMORY_SCOPE: f.name = name_of(t, r->STACK.where); break;
-    case MEMORY_CUT:
-        f.name = r->STACK.where == MEMORY_CUT_DEPTH ? "more frames than are recorded"
-                                                    : "code without unwind tables";
+    case MEMORY_CUT: f.name = cut_word(r->STACK.where); break;
+    case MEMORY_NAMED:
+        f.kind = MEMORY_NATIVE;
+        f.name = name_of(t, r->STACK.where);
         break;
     default: /* native, and what a newer agent may have */
         f.kind = MEMORY_NATIVE;

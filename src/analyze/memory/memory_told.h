@@ -22,4 +22,12 @@ struct memory_frame_named *memory_told_frames(const struct memory_told *t, struc
 const struct memory_frame_named *memory_told_frame(const struct memory_told *t,
                                                    const struct memory_frame_named *all, uint64_t stack);
 
+/* ---- names of native functions: for the frames of stacks, each looked up once, in place ---- */
+
+struct memory_names;
+struct memory_names *memory_names_new(struct arena *arena, tare_error *err);
+tare_status memory_names_stack(struct memory_names *x, const struct memory_frame_named *f, tare_error *err);
+void memory_names_restart(struct memory_names *x); /* before frames that may lie where others lay */
+void memory_names_free(struct memory_names *x);    /* NULL is fine */
+
 #endif

@@ -48,6 +48,7 @@ struct summing {
     VEC(struct function) functions;
     struct map_u64 node_at; /* parent << 32 | function -> node */
     VEC(struct stacks_node) nodes;
+    struct memory_names *names; /* NULL: none of native functions are wanted yet */
     double squares;
     size_t counted;
     VEC(size_t) path;
@@ -131,11 +132,25 @@ static tare_status add_thread(struct summing *s, const struct memory_record *r)
 
 /* ---- functions and paths ---- */
 
+/* A frame that nobody knows the name of: all code of a module without symbols is one. */
+static const char *name_without(const struct memory_frame_named *f, char *out, size_t size)
+{
+    if (f->kind != MEMORY_NATIVE) return "(no name)";
+    const char *slash = f->file ? strrchr(f->file, '/') : NULL;
+    if (!f->file) return "(code made at run time)";
+    snprintf(out, size, "(%s)", slash && slash[1] ? slash + 1 : f->file);
+    return out;
+}
+
 static tare_status function_of(struct summing *s, const struct memory_frame_named *f, size_t *out)
 {
     struct buf key = BUF_INIT;
     uint64_t *place, line = s->wish->lines && f ? f->line : 0;
-    const char *name = f && f->name ? f->name : "(no Python)", *file = f && f->file ? f->file : "";
+    char unnamed[300];
+    const char *name = f ? f->name : "(no Python)", *file = f && f->file ? f->file : "";
+    bool native = f && f->kind == MEMORY_NATIVE;
+    if (!name) name = name_without(f, unnamed, sizeof unnamed);
+    if (native && line && f->source) file = f->source;
     buf_printf(&key, "%s%c%s%c%" PRIu64, name, 0, file, 0, line);
     tare_status st = buf_status(&key, s->err);
     if (st == TARE_OK) st = map_str_ref(&s->function_at, key.data, key.len, &place, s->err);
@@ -143,6 +158,7 @@ static tare_status function_of(struct summing *s, const struct memory_frame_name
     if (st == TARE_OK && !*place) {
         struct function one = {.f = {.name = arena_str(&s->out->arena, name),
                                      .file = arena_str(&s->out->arena, file),
+                                     .native = native,
                                      .line = line,
                                      .first_line = f ? f->first_line : 0}};
         if (!one.f.name || !one.f.file) return error_nomem(s->err, "functions");
@@ -171,18 +187,33 @@ static tare_status path_of(struct summing *s, const struct memory_frame_named *f
     tare_status st = TARE_OK;
     size_t one = 0;
     vec_clear(&s->path);
-    do {
+    size_t walked = 0;
+    for (; f && st == TARE_OK && s->path.n < DEPTH_MOST && walked++ < DEPTH_MOST; f = f->caller) {
+        if (s->wish->no_native && f->kind == MEMORY_NATIVE) continue;
         st = function_of(s, f, &one);
         if (st == TARE_OK) st = vec_push(&s->path, one, s->err);
-        f = f ? f->caller : NULL;
-    } while (f && st == TARE_OK && s->path.n < DEPTH_MOST);
-    return st;
+    }
+    if (st != TARE_OK || s->path.n) return st;
+    st = function_of(s, NULL, &one);
+    return st == TARE_OK ? vec_push(&s->path, one, s->err) : st;
+}
+
+/* Symbols are looked for once there is something to look up. */
+static tare_status name_natives(struct summing *s, const struct memory_frame_named *f)
+{
+    const struct memory_frame_named *native = f;
+    for (size_t n = 0; native && native->kind != MEMORY_NATIVE && n < DEPTH_MOST; n++)
+        native = native->caller;
+    if (!native || native->kind != MEMORY_NATIVE || s->wish->no_native) return TARE_OK;
+    if (!s->names && !(s->names = memory_names_new(&s->out->arena, s->err))) return TARE_NOMEM;
+    return memory_names_stack(s->names, f, s->err);
 }
 
 static tare_status add_stack(struct summing *s, const struct memory_frame_named *f, const struct weight *w)
 {
-    tare_status st = path_of(s, f);
+    tare_status st = name_natives(s, f);
     size_t at = 0;
+    if (st == TARE_OK) st = path_of(s, f);
     s->counted++;
     for (size_t i = s->path.n; st == TARE_OK && i-- > 0;) {
         struct function *one = &s->functions.items[s->path.items[i]];
@@ -198,6 +229,7 @@ static tare_status add_stack(struct summing *s, const struct memory_frame_named 
     }
     if (st != TARE_OK) return st;
     s->functions.items[s->path.items[0]].f.own_ns += w->ns;
+    if (s->functions.items[s->path.items[0]].f.native) s->out->native_ns += w->ns;
     s->nodes.items[at].own_ns += w->ns;
     s->nodes.items[at].own_looks += w->looks;
     return TARE_OK;
@@ -229,6 +261,7 @@ static tare_status end_process(struct summing *s)
         st = add_stack(s, memory_told_frame(&s->told, frames, s->weights.items[i].stack),
                        &s->weights.items[i]);
     arena_release(&names);
+    if (s->names) memory_names_restart(s->names);
     drop_process(s);
     return st;
 }
@@ -247,6 +280,8 @@ static int take(void *ctx, uint32_t process, const struct memory_record *r)
         s->out->rate = *r;
     } else if (r->kind == MEMORY_HELD) {
         s->out->held = *r;
+    } else if (r->kind == MEMORY_NATIVE_ENDS) {
+        s->out->ends = *r;
     } else {
         if (r->kind == MEMORY_THREAD) s->status = add_thread(s, r);
         if (s->status == TARE_OK) s->status = memory_told_add(&s->told, r, &s->out->arena, s->err);
@@ -308,6 +343,7 @@ tare_status stacks_sum(struct trace *t, const struct stacks_wish *wish, struct s
         st = error_set(err, TARE_INVALID, "has no samples of a thread '%s'", wish->thread);
     if (st == TARE_OK) st = finish(&s);
     drop_process(&s);
+    memory_names_free(s.names);
     vec_release(&s.weights);
     vec_release(&s.carried);
     map_str_release(&s.function_at);

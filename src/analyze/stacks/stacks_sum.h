@@ -22,12 +22,15 @@ enum stacks_time {
 
 struct stacks_wish {
     enum stacks_time time;
+    bool no_native;     /* native code counts as part of the function of Python that called it */
     bool lines;         /* a row for each line, not for each function */
     const char *thread; /* its number or name; NULL: all */
 };
 
 struct stacks_function {
-    const char *name, *file;
+    const char *name,
+        *file; /* of a native function its module; with `lines` its source, where that is known */
+    bool native;
     uint64_t line;       /* with `lines`; else 0 */
     uint64_t first_line; /* of the function; 0: unknown */
     uint64_t looks;      /* with it on the stack */
@@ -49,6 +52,8 @@ struct stacks_profile {
     uint64_t processes, threads, noted;
     double waits_ns[STACK_DOINGS];     /* by what threads did at the look */
     struct memory_record rate, held;   /* the last RATE and HELD; kind 0: none */
+    struct memory_record ends;         /* .. and NATIVE_ENDS */
+    double native_ns;                  /* of sum_ns: in native functions; 0 with no_native */
     struct stacks_function *functions; /* most own time first */
     size_t n;
     struct stacks_node *nodes; /* parents first; `function` is a place in `functions` */

@@ -17,6 +17,9 @@ struct attach_top {
 };
 int attach_top(struct cli *cli, const struct attach_top *of);
 
-void attach_say_once(struct answer *a, pid_t pid, const struct snapshot *s);
+/* why: of a process without frames of Python. */
+void attach_say_once(struct answer *a, pid_t pid, const struct snapshot *s, const char *why);
+/* Finds the names of native frames. */
+tare_status attach_name_frames(struct snapshot *s, tare_error *err);
 
 #endif

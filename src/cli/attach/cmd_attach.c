@@ -12,7 +12,7 @@
 #include "sample/sampler.h"
 
 struct attach_command {
-    bool once, top, locals, json, consistent;
+    bool once, top, locals, json, consistent, native;
     double hz, budget; /* budget: percent of a processor */
     struct duration duration, interval;
     const char *output;
@@ -23,12 +23,18 @@ static int answer_once(struct cli *cli, pid_t pid, const struct attach_command *
     struct py_process p = PY_PROCESS_INIT;
     struct snapshot s = SNAPSHOT_INIT;
     struct answer out;
+    const struct snapshot_wish wish = {.pid = pid, .locals = c->locals, .native = c->native};
     tare_status st = py_open(&p, peek_process(pid), &cli->error);
-    if (st == TARE_OK) st = snapshot_take(&s, &p, c->locals, &cli->error);
+    bool python = st == TARE_OK;
+    tare_error why = cli->error;
+    if (st == TARE_UNSUPPORTED && c->native) st = TARE_OK; /* there is something to be seen all the same */
+    if (st == TARE_UNSUPPORTED) error_set(&cli->error, st, "%s; --native shows native frames", why.text);
+    if (st == TARE_OK) st = snapshot_take(&s, python ? &p : NULL, &wish, &cli->error);
+    if (st == TARE_OK && c->native) st = attach_name_frames(&s, &cli->error);
     int rc;
     if (st == TARE_OK) {
         cli_answer_begin(cli, &out, c->json);
-        attach_say_once(&out, pid, &s);
+        attach_say_once(&out, pid, &s, why.text);
         rc = cli_answer_end(cli, &out);
     } else {
         rc = cli_fail(cli);
@@ -58,6 +64,7 @@ static int record(struct cli *cli, pid_t pid, const struct attach_command *c)
                                 .budget = c->budget / 100,
                                 .duration_ns = (uint64_t)c->duration.ns,
                                 .consistent = c->consistent,
+                                .native = c->native,
                                 .stop = is_stopped};
     interrupt_catch(&was);
     tare_status s = sampler_run(&o, &t, &cli->error);
@@ -129,6 +136,10 @@ int cmd_attach(struct cli *cli, int argc, char **argv)
         OPT_FLAG(0, "once", &c.once, "one look at all threads"),
         OPT_FLAG(0, "locals", &c.locals, "also the local variables of each function", .needs = "once"),
         OPT_FLAG(0, "json", &c.json, OPT_JSON_HELP, .needs = "once"),
+        OPT_GROUP("native code"),
+        OPT_FLAG(0, "native", &c.native,
+                 "also frames of native code, of any program; threads on a processor are held still for a moment",
+                 .not_with = "top"),
         OPT_END,
     };
     pid_t pid = 0;

@@ -45,7 +45,7 @@ struct export_args {
     const char *trace;
     const struct export_format *format;
     const char *output; /* NULL: named after the trace */
-    bool gross, memory, stacks;
+    bool gross, memory, stacks, no_native;
     int weight; /* of memory, folded */
     int time;   /* of stacks */
 };
@@ -277,7 +277,8 @@ static int export_stacks(struct cli *cli, struct trace *t, const struct export_a
 {
     struct stacks_profile p;
     struct stacks_export e = {.profile = &p, .name = trace_path(t), .time = (enum stacks_time)a->time};
-    tare_status s = stacks_sum(t, &(struct stacks_wish){.time = e.time}, &p, &cli->error);
+    tare_status s =
+        stacks_sum(t, &(struct stacks_wish){.time = e.time, .no_native = a->no_native}, &p, &cli->error);
     if (s < 0) cli_name_file(&cli->error, trace_path(t));
     if (s == TARE_OK && trace_n_processes(t)) {
         const struct trace_process *first = trace_process(t, 0);
@@ -396,6 +397,8 @@ int cmd_export(struct cli *cli, int argc, char **argv)
                  "folded or prof",
                  .not_with = "gross memory", .hint = "sampled time has no cost of tare in it"),
         OPT_ENUM(0, "time", &a.time, stacks_time_choices, "which time of sampled stacks", .needs = "stacks"),
+        OPT_FLAG(0, "no-native", &a.no_native, "native code as part of the function of Python that called it",
+                 .needs = "stacks"),
         OPT_FLAG(0, "gross", &a.gross, "folded, speedscope: times with the cost of tare still in them"),
         OPT_END,
     };

@@ -31,7 +31,7 @@
 struct report_args {
     bool gross, flat, json, gpu, memory, trace, open;
     int sort, format, by;
-    bool stacks, wall, cpu, gil, idle, lines, fail, strict;
+    bool stacks, wall, cpu, gil, idle, lines, no_native, fail, strict;
     uint64_t depth, tid;
     double min_percent;
     const char *output; /* NULL: stdout */
@@ -220,7 +220,7 @@ static int answer_memory(struct cli *cli, struct trace *t, const struct report_a
 static int answer_stacks(struct cli *cli, struct trace *t, const struct report_args *a)
 {
     struct stacks_profile p;
-    struct stacks_wish wish = {.time = STACKS_WALL, .lines = a->lines};
+    struct stacks_wish wish = {.time = STACKS_WALL, .lines = a->lines, .no_native = a->no_native};
     struct output out;
     struct answer answer;
     char tid[32];
@@ -545,6 +545,8 @@ int cmd_report(struct cli *cli, int argc, char **argv)
                  .not_with = "idle"),
         OPT_FLAG(0, "idle", &a.idle, "with --stacks: time neither on a processor nor ready for one", .needs = "stacks"),
         OPT_FLAG(0, "lines", &a.lines, "with --stacks: by line, not by function", .needs = "stacks"),
+        OPT_FLAG(0, "no-native", &a.no_native,
+                 "with --stacks: native code as part of the function of Python that called it", .needs = "stacks"),
         OPT_FLAG(0, "gross", &a.gross, "times as read, with the cost of tare still in them",
                  .only_for = TRACE | PAGE),
         OPT_FLAG(0, "flat", &a.flat, "one row per scope over all paths; recursion is counted once",

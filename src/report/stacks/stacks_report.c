@@ -32,6 +32,35 @@ static void say_held(struct answer *a, const struct stacks_profile *p)
     answer_object_end(a);
 }
 
+/* How far native stacks came, and why no further. */
+static void say_ends(struct answer *a, const struct stacks_profile *p)
+{
+    const struct memory_record *r = &p->ends;
+    if (!r->kind) {
+        answer_null(a, "native", NULL);
+        return;
+    }
+    const struct {
+        const char *key, *text;
+        uint64_t n;
+    } why[] = {{"no_tables", "code without unwind tables", r->NATIVE_ENDS.no_tables},
+               {"no_register", "registers of a waiting thread not known", r->NATIVE_ENDS.no_register},
+               {"no_memory", "stack not readable", r->NATIVE_ENDS.no_memory},
+               {"nonsense", "tables that make no sense", r->NATIVE_ENDS.nonsense},
+               {"deep", "too deep", r->NATIVE_ENDS.deep}};
+    uint64_t n = r->NATIVE_ENDS.stacks;
+    double whole = n ? (double)r->NATIVE_ENDS.whole / (double)n : NAN;
+    answer_object(a, "native");
+    answer_uint(a, "stacks", n, "native     %" PRIu64 " stacks, ", n);
+    answer_f64(a, "whole_share", whole, "%s whole", show_percent(whole).s);
+    for (size_t i = 0; i < sizeof why / sizeof *why; i++)
+        answer_uint(a, why[i].key, why[i].n, why[i].n ? "; %s: %" PRIu64 : NULL, why[i].text, why[i].n);
+    answer_uint(a, "unread", r->NATIVE_ENDS.unread, "; not read: %" PRIu64, r->NATIVE_ENDS.unread);
+    answer_uint(a, "uneven", r->NATIVE_ENDS.uneven, "; joined with Python by guess: %" PRIu64 "\n",
+                r->NATIVE_ENDS.uneven);
+    answer_object_end(a);
+}
+
 static void say_rate(struct answer *a, const struct stacks_profile *p)
 {
     const struct memory_record *r = &p->rate;
@@ -39,6 +68,7 @@ static void say_rate(struct answer *a, const struct stacks_profile *p)
         answer_null(a, "rate",
                     "how it was sampled is not in the trace: whoever sampled was killed at once\n");
         say_held(a, p);
+        say_ends(a, p);
         return;
     }
     double seconds = (double)r->RATE.wall / 1e9, got = seconds > 0 ? (double)r->RATE.rounds / seconds : NAN;
@@ -61,6 +91,7 @@ static void say_rate(struct answer *a, const struct stacks_profile *p)
                p->held.kind ? "" : ", none of it in the program");
     answer_object_end(a);
     say_held(a, p);
+    say_ends(a, p);
 }
 
 static void say_waits(struct answer *a, const struct stacks_profile *p)
@@ -111,6 +142,7 @@ static void say_function(struct answer *a, const struct stacks_function *f)
     say_interval(a, "total", f->total, total.data);
     answer_f64(a, "total_ns", f->total_ns, NULL);
     answer_str(a, "name", f->name, "%s", f->name);
+    answer_bool(a, "native", f->native, NULL);
     if (f->line) {
         answer_str(a, "file", f->file, "%s:%" PRIu64, f->file, f->line);
         answer_uint(a, "line", f->line, NULL);
@@ -137,10 +169,13 @@ void stacks_report(struct answer *a, const struct stacks_profile *p, const struc
     say_rate(a, p);
     say_waits(a, p);
     answer_f64(a, "sum_ns", p->sum_ns, "\n%s time: %s", stacks_time_words[wish->time], show_time(p->sum_ns).s);
-    answer_f64(a, "independent_samples", p->n_eff,
-               ", worth %.0f independent samples; native code is part of the "
-               "function that called it\n\n",
-               p->n_eff);
+    bool apart = p->ends.kind && !wish->no_native;
+    answer_f64(a, "independent_samples", p->n_eff, ", worth %.0f independent samples; ", p->n_eff);
+    if (apart)
+        answer_f64(a, "native_ns", p->native_ns, "%s of it in native code\n\n",
+                   show_percent(p->sum_ns > 0 ? p->native_ns / p->sum_ns : 0).s);
+    else
+        answer_null(a, "native_ns", "native code is part of the function that called it\n\n");
     size_t shown = a->as_json || p->n < ROWS_SHOWN ? p->n : ROWS_SHOWN;
     answer_table(a, "functions", columns, 4);
     for (size_t i = 0; i < shown; i++) say_function(a, &p->functions[i]);
@@ -201,9 +236,9 @@ tare_status stacks_profile_json(struct buf *out, const struct stacks_profile *p,
     json_kv_string(&j, "unit", "ns");
     json_key(&j, "notes");
     json_array_begin(&j);
-    json_put_string(
-        &j,
-        "Sampled from outside: widths are estimates. Native code belongs to the function that called it.");
+    json_put_string(&j, p->ends.kind ? "Sampled from outside: widths are estimates."
+                                     : "Sampled from outside: widths are estimates. Native code belongs to "
+                                       "the function that called it.");
     json_array_end(&j);
     put_frames(&j, p);
     json_key(&j, "nodes");
