@@ -16,6 +16,7 @@ struct stacks_writer {
     uint64_t n_frames, seq, lost;
     struct memory_state state;
     struct enc enc;
+    const uint8_t *begun; /* behind the head of the chunk under way */
     uint8_t room[ROOM + RECORD_MOST];
 };
 
@@ -25,6 +26,7 @@ static void begin_chunk(struct stacks_writer *w)
     w->state = (struct memory_state){{0}};
     enc_uint(&w->enc, 0);
     enc_uint(&w->enc, ++w->seq);
+    w->begun = w->enc.p;
 }
 
 tare_status stacks_open(struct stacks_writer **out, const char *path, pid_t pid, tare_error *err)
@@ -44,10 +46,7 @@ tare_status stacks_open(struct stacks_writer **out, const char *path, pid_t pid,
 
 tare_status stacks_flush(struct stacks_writer *w, tare_error *err)
 {
-    struct enc empty = {w->room, w->room + sizeof w->room, false};
-    enc_uint(&empty, 0);
-    enc_uint(&empty, w->seq);
-    if (w->enc.p == empty.p) return TARE_OK;
+    if (w->enc.p == w->begun) return TARE_OK;
     size_t at = appender_begin(&w->to);
     buf_add(&w->to.out, w->room, (size_t)(w->enc.p - w->room));
     appender_end(&w->to, at, CHUNK_MEMORY);
