@@ -112,9 +112,6 @@ static int read_args(struct run_command *a, int argc, char **argv)
         OPT_FLAG(0, "stacks", &o->stacks.on,
                  "sample where threads of Python are, of the program and of what it starts; `tare report --stacks` "
                  "shows it"),
-        OPT_FLAG(0, "stacks-native", &o->stacks.native,
-                 "also frames of native code, of any program; threads on a processor are held still for a moment",
-                 .needs = "stacks"),
         OPT_DOUBLE(0, "stacks-hz", &o->stacks.hz, 0.1, 10000, "looks per second, where the budget allows",
                  .needs = "stacks"),
         OPT_DOUBLE(0, "stacks-budget", &o->stacks.budget, 0.01, 100,

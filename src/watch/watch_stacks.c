@@ -42,7 +42,6 @@ tare_status stacks_watch_start(struct stacks_watch **out, const struct watch_sta
                                           .trace = trace,
                                           .hz = how->hz,
                                           .budget = how->budget / 100,
-                                          .native = how->native,
                                           .patient = true,
                                           .stop = is_stopped,
                                           .stop_ctx = w};

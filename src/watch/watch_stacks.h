@@ -7,7 +7,7 @@
 #include "sample/sampler.h"
 
 struct watch_stacks {
-    bool on, native;
+    bool on;
     double hz, budget; /* budget: percent of a processor */
 };
 
