@@ -408,7 +408,7 @@ static tare_status refuse_text(struct reading *in, const void *bytes, size_t len
     if (whole)
         return error_set(in->err, TARE_FORMAT, "%s: has a NUL byte", in->name); /* behind a number: unseen */
     if (errno == ENOMEM) return no_memory(in);
-    const char *other = looks_like(bytes, len, LOOKS_JSON);
+    const char *other = len ? looks_like(bytes, len, LOOKS_JSON) : "the file is empty";
     if (other) return error_set(in->err, TARE_FORMAT, "%s: no %s: %s", in->name, in->form->what, other);
     return error_set(in->err, TARE_FORMAT, "%s: line %d, column %d: %s", in->name, e.line, e.column, e.text);
 }

@@ -148,7 +148,7 @@ static tare_status ask_runtime(struct onnx_subject *s, tare_error *err)
     tare_error why = TARE_ERROR_INIT;
     spec.optimization = 0;
     tare_status st = onnx_load(s, &spec, &session, &why);
-    if (st < 0 && strstr(s->reader_says, "is not an ONNX model"))
+    if (st == TARE_FORMAT && strstr(s->reader_says, "is not an ONNX model"))
         return error_set(err, st, "%s", s->reader_says);
     if (st < 0) return error_set(err, st, "%s (and tare's own reader: %s)", why.text, s->reader_says);
     s->ort->call.ReleaseSession(session);

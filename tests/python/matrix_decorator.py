@@ -66,7 +66,7 @@ class Pairs(InAFolder):
         self.assertEqual(columns[:6] + columns[-1:], ["ncalls", "tottime", "%", "percall", "cumtime", "percall", "filename:lineno(function)"])
         row = next(line for line in text.splitlines() if line.endswith("(helper)")).split()
         self.assertEqual((row[0], row[-2]), ("18", "-"))  # single calls are not asked for how long they waited
-        self.assertIn("weighed before: too few calls", text)
+        self.assertIn("measured before: too few calls", text)
 
     def test_pairs_of_one_second_do_not_replace_each_other(self):
         work = self.decorate(helper, interval=0)

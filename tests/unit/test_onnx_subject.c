@@ -244,7 +244,7 @@ static void errors_before_any_run(void **state)
          {0},
          {0},
          TARE_UNSUPPORTED},
-        {"garbage\n", "Protobuf parsing failed. (and tare's own reader:", {0}, {0}, TARE_FORMAT},
+        {"garbage\n", "is not an ONNX model: looks like text", {0}, {0}, TARE_FORMAT},
         {"", "the file is empty", {0}, {0}, TARE_FORMAT},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

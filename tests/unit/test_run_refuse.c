@@ -137,7 +137,8 @@ static void check_text_refused(const char *text, size_t len, const char *part)
 static void test_bad_text(void **state)
 {
     (void)state;
-    check_text_refused("", 0, "line 1");
+    check_text_refused("", 0, "the file is empty");
+    check_text_refused("seven", 5, "looks like text");
     check_text_refused("[]", 2, "expected an object");
     check_text_refused("{\"a\":1,\"a\":2}", 13, "duplicate");
     check_text_refused("{\"a\":99999999999999999999}", 26, "too big");
