@@ -3,6 +3,7 @@
 #include "cli/browser.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>

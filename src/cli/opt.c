@@ -425,7 +425,7 @@ static tare_status layer_list(struct opt_list *list, const char *text, tare_erro
 static tare_status apply_layer(const struct opt_request *req, opt_layer_fn *layer, tare_error *err)
 {
     for (const struct opt *row = req->rows; row->type != OPT_TYPE_END; row++) {
-        char origin[128] = "";
+        char origin[384] = ""; /* a path may be long, and what it says last is the name */
         if (row->type == OPT_TYPE_GROUP || (row->flags & OPT_NO_ENV) || is_help(row)) continue;
         const char *text = layer(req, row, origin, sizeof origin);
         if (!text || !*text) continue;

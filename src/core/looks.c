@@ -40,8 +40,8 @@ static const char *text_kind(const uint8_t *bytes, size_t n, enum looks_wanted w
         if (bytes[i] < 32 && !strchr("\t\n\r\f", bytes[i])) return NULL;
         if (bytes[i] == 0) return NULL;
     }
-    size_t whole = look; /* not cut inside a character */
-    while (whole && look - whole < 4 && bytes[whole - 1] >= 0x80) whole--;
+    size_t whole = look; /* not cut inside a character by us */
+    while (look < n && whole && look - whole < 4 && bytes[whole - 1] >= 0x80) whole--;
     if (!str_is_utf8((const char *)bytes, whole)) return NULL;
     if (n >= 3 && memcmp(bytes, "\357\273\277", 3) == 0) first = 3;
     while (first < look && strchr(" \t\r\n", bytes[first])) first++;

@@ -10,7 +10,7 @@
 #include "trace/recorder.h"
 
 /* In a program that is linked without the loader there is nobody to tell either. */
-extern __typeof__(dlsym) dlsym __attribute__((weak));
+#pragma weak dlsym
 
 static const void *innermost(uint64_t *thread)
 {

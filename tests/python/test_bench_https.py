@@ -4,8 +4,10 @@
 import asyncio
 import json
 import os
+import pathlib
 import ssl
 import subprocess
+import tempfile
 import threading
 
 import pytest
@@ -14,6 +16,13 @@ from certificates import authority  # noqa: F401
 
 WAIT = 120
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+
+
+@pytest.fixture
+def short_path():
+    """The path of a socket has 107 bytes at most."""
+    with tempfile.TemporaryDirectory(prefix="tare-", dir="/tmp") as path:
+        yield pathlib.Path(path)
 
 
 @pytest.fixture
@@ -80,9 +89,9 @@ def test_https_is_measured_and_compared(listen, tare, authority):
     assert ratio["value"] > 1 and document["verdict"] in ("regressed", "inconclusive")
 
 
-def test_unix_sockets_are_compared(listen, tare, tmp_path):
-    listen(0.005, path=tmp_path / "a"), listen(0.02, path=tmp_path / "b")
-    document = tare("compare", "--ab", f"unix:{tmp_path}/a:/x", f"unix:{tmp_path}/b:/x", "--budget", "20s", "--max-pairs", "25")
+def test_unix_sockets_are_compared(listen, tare, short_path):
+    listen(0.005, path=short_path / "a"), listen(0.02, path=short_path / "b")
+    document = tare("compare", "--ab", f"unix:{short_path}/a:/x", f"unix:{short_path}/b:/x", "--budget", "20s", "--max-pairs", "25")
     ratio = next(m["ratio"] for m in document["cases"][0]["metrics"] if m["metric"] == "latency.mean")
     assert ratio["value"] > 1 and document["verdict"] in ("regressed", "inconclusive")
 

@@ -14,6 +14,7 @@ import pytest
 
 tare = pytest.importorskip("tare")
 HERE = __file__
+OURS = {"PYTHONPATH": os.path.dirname(os.path.dirname(tare.__file__))}
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -52,7 +53,7 @@ def test_scopes(tmp_path):
     """Those of a session that began before the block."""
     script = "import tare\nkept = []\nwith tare.memory(every=True) as m:\n    with tare.scope('outer'):\n        kept.append(bytearray(300_000))\n        "
     script += "with tare.scope('inner'):\n            kept.append(bytearray(400_000))\nm.save('m.tare')\n"
-    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env={**os.environ, "TARE_TRACE": "own.tare"}, check=True)
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env={**os.environ, **OURS, "TARE_TRACE": "own.tare"}, check=True)
     told = subprocess.run([ROOT + "/build/tare", "report", "--memory", "--by", "scope", "--json", "m.tare"], cwd=tmp_path, check=True, capture_output=True, text=True)
     held = {g["name"]: g["at_end"]["bytes"] for g in json.loads(told.stdout)["processes"][0]["groups"]}
     assert 300_000 <= held["outer"] < 330_000 and 400_000 <= held["inner"] < 430_000
@@ -213,7 +214,7 @@ def test_common():
 def run_pytest(tmp_path, *options):
     (tmp_path / "test_it.py").write_text(PLUGIN)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tare._pytest_memory", "test_it.py", *options]
-    return subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(tare.__file__))}, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, cwd=tmp_path, env={**os.environ, **OURS}, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_the_plugin(tmp_path):

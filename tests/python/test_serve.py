@@ -167,7 +167,7 @@ def test_a_list_is_that_of_the_command(server, document, tare):
 
 
 @pytest.mark.parametrize("body, place", [
-    (b"", "1"), (b"{", "line 1"), (b"[]", "object"), (b'{"schema":"tare.run/1"}', "id: missing"), (b'{"schema":"tare.run/9"}', "tare.run/9"),
+    (b"", "the file is empty"), (b"{", "line 1"), (b"[]", "object"), (b'{"schema":"tare.run/1"}', "id: missing"), (b'{"schema":"tare.run/9"}', "tare.run/9"),
     (b"\xff\xfe", "byte 0xff"), (b'{"a":' * 100000, "depth"),
 ])
 def test_what_is_wrong_with_a_document_is_told(server, body, place):

@@ -243,7 +243,7 @@ static tare_status judge(struct comparing *k, struct comparison *c)
                                .rule = BETWEEN_RULE_INIT,
                                .apart_ms = k->a->close_runs ? 0 : LAUNCHES_APART_MS,
                                .force = k->a->force};
-    history_past_of(&past, k->new_.list.items[0]);
+    if (k->new_.list.n) history_past_of(&past, k->new_.list.items[0]);
     k->subject = past.subject;
     if (k->store && !k->a->history.none) in.past = (struct compare_past){history_past_values, &past};
     if (k->a->min_effect >= 0) in.rule.min_effect = k->a->min_effect;
