@@ -37,7 +37,7 @@ int report_comparison(struct cli *cli, const char *path, const char *html, const
     tare_status s = file_map(path, &file, &cli->error);
     if (s == TARE_OK) s = comparison_read(&c, path, file.data, file.size, &cli->error);
     file_unmap(&file);
-    if (s < 0) return cli_fail_input(cli);
+    if (s != TARE_OK) return cli_fail_input(cli);
     s = html ? show_page(cli, &c, html) : show_text(cli, &c, output, how);
     comparison_release(&c);
     return s == TARE_OK ? 0 : cli_fail(cli);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * comparison_text.c - a comparison for people: the verdict, a row per metric of each case, what to know about it,
  * how to measure it again. */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/fmt.h"
