@@ -437,7 +437,7 @@ static tare_status choose(struct tuning *t, struct tune_search *search)
     if (s < 0) return s;
     enum tune_outcome outcome =
         n ? tried[best].outcome : answer_of(t, &t->trials.items[0], &t->cli->error).outcome;
-    t->nothing_fits = outcome != TUNE_MEASURED;
+    t->nothing_fits = outcome != TUNE_MEASURED && (n || !interrupted); /* before the first block nothing is known */
     t->best = n ? trial_of(t, &tried[best].at, &t->cli->error) : 0;
     mem_free(tried);
     return t->best == SIZE_MAX ? TARE_NOMEM : TARE_OK;

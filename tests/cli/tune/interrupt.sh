@@ -14,3 +14,11 @@ for p in /proc/[0-9]*; do
     [ "$(cat "$p"/comm 2>/dev/null)" = tare ] && grep -qaz "FAKE_ORT_LOG=$PWD/log" "$p"/environ 2>/dev/null && echo "left: $p"
 done
 true
+# before the first block is over: nothing is known of limits, and nothing is said to miss them
+rm -f log
+tare tune m.onnx --ort "$ort" --threads 1 --latency 'p95<=1s' --budget 60s >text 2>err &
+pid=$!
+lines log 60
+kill -TERM $pid; wait $pid
+grep -c 'nothing keeps the limits' text
+true
