@@ -2,6 +2,7 @@
 """DataLoadingOptimizer: the model from Python, mutants of data sets and loaders of which none may pass for the same, refusals with their
 reason, bad data sets, and that nothing is left behind. No test depends on how fast the machine is."""
 
+import gc
 import importlib.util
 import itertools
 import os
@@ -29,8 +30,17 @@ if HAS_TORCH:
 else:
     Dataset = IterableDataset = object
 
-# ---- the model ----
 
+@pytest.fixture(autouse=True)
+def no_threads_of_the_test_before():
+    """A thread that feeds a queue of worker processes ends a moment after its loader: it would be a reason to refuse, and rightly."""
+    gc.collect()
+    until = time.monotonic() + 30
+    while any("QueueFeeder" in t.name for t in threading.enumerate()) and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+# ---- the model ----
 
 def test_the_model_from_python():
     pipe = {"stages": {"fetch": (0.004, 0.0), "step": (0.001, 0.001)}, "cores": 2, "batch": 8}
